@@ -1,0 +1,1 @@
+//! The sandbox: load, check, limit, instantiate and call sink plugins.

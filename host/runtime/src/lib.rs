@@ -1,0 +1,1 @@
+//! The runtime: config, sources, driver, supervisor, command line.

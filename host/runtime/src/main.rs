@@ -1,0 +1,2 @@
+//! The runtime: config, sources, driver, supervisor, command line.
+fn main() {}
