@@ -82,7 +82,8 @@ impl<T: Transport> Client<T> {
     fn open(&mut self, label: &str, mut request: Request, patience: &Patience, deadline: Deadline) -> Result<Load<T::Upload>, Refusal> {
         for _ in 0..2 {
             let upload = self.transport.upload(&request, self.load_limits()).map_err(|error| self.seen(error, label, deadline))?;
-            if !upload.ended(patience.wait_ms) {
+            let left_ms = deadline.work_until_ms().saturating_sub(self.transport.now_ms());
+            if !upload.ended(patience.wait_ms.min(left_ms)) {
                 return Ok(Load { label: label.to_owned(), server: request.server, upload, rows: 0 });
             }
             let response = upload.early_response(deadline.work_until_ms()).map_err(|error| self.seen(error, label, deadline))?;

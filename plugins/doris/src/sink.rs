@@ -163,5 +163,5 @@ fn profile(config: &Config) -> Profile {
 }
 
 #[cfg(test)]
-#[path = "sink_tests.rs"]
+#[path = "sink_tests/mod.rs"]
 mod tests;
