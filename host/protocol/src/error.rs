@@ -89,6 +89,18 @@ pub enum ProtocolError {
         /// The label.
         label: Label,
     },
+    /// A confirmation whose verdict does not say that the transaction is visible (EO-1).
+    #[error("EO-1: transaction {label} is confirmed by a verdict that does not say it is visible")]
+    NotVisible {
+        /// The label.
+        label: Label,
+    },
+    /// A generation that said it had ended goes on.
+    #[error("EO-7: generation {generation} has stepped down: it may begin and decide nothing more")]
+    SteppedDown {
+        /// The generation.
+        generation: Generation,
+    },
     /// An epoch out of turn.
     #[error("epoch {found} out of turn: expected {expected}")]
     OutOfTurn {

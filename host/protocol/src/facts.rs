@@ -270,7 +270,7 @@ pub struct SweepDebt {
     pub base: Epoch,
     /// What it ran.
     pub manifest: Manifest,
-    /// Its tries other than the first.
+    /// Its tries other than the first that no decision and no replacement names. One of a repair can be of an epoch up to `base`.
     pub attempts: Vec<AttemptRecord>,
 }
 
@@ -291,7 +291,7 @@ impl SweepDebt {
                 }
             }
         }
-        for tried in self.attempts.iter().filter(|tried| tried.epoch > self.base) {
+        for tried in &self.attempts {
             all.push(labels.transaction(&tried.sink, self.generation, tried.epoch, tried.lane, tried.attempt)?);
         }
         Ok(all)
