@@ -140,9 +140,13 @@ impl<T: Transport> Client<T> {
         self.follow(request, deadline.at_ms).map(|response| Reply::of(&response))
     }
 
-    /// Fetches the start of a list of bad rows, without credentials. Best effort: whatever goes wrong is nothing found.
-    pub(crate) fn error_log(&self, url: &str, deadline: Deadline) -> Option<String> {
+    /// Fetches the start of a list of bad rows, without credentials. Best effort: whatever goes wrong is nothing found. Only from the server that
+    /// took the load, or one that the config names: an address that is not granted would be a second error in place of the first.
+    pub(crate) fn error_log(&self, url: &str, loaded: &Endpoint, deadline: Deadline) -> Option<String> {
         let (server, path) = Endpoint::of_error_log(url, &self.config.addresses)?;
+        if server != *loaded && !self.config.be.contains(&server) {
+            return None;
+        }
         let request = Request { method: Method::Get, server, path, headers: vec![] };
         let response = self.transport.exchange(&request, self.limits(deadline.at_ms).ok()?).ok()?;
         (response.status == 200).then(|| String::from_utf8_lossy(&response.body).into_owned())

@@ -88,7 +88,7 @@ impl<T: Transport> Client<T> {
             }
             let response = upload.early_response(deadline.work_until_ms()).map_err(|error| self.seen(error, label, deadline))?;
             if !matches!(response.status, 307 | 308) {
-                return Err(Refusal::Seen(self.refused_load(&response, deadline)));
+                return Err(Refusal::Seen(self.refused_load(&response, &request.server, deadline)));
             }
             let next = self.redirect_of(&request, response.location.as_deref());
             request.server = next.map_err(|error| Refusal::Seen(redirect_error(&error)))?;
@@ -130,7 +130,7 @@ impl<T: Transport> Client<T> {
             Ok(response) => response,
             Err(error) => return Err(self.unclear(&label, &error.to_string(), false, deadline)),
         };
-        let Reply::Load(reply) = Reply::of(&response) else { return Err(self.refused_load(&response, deadline)) };
+        let Reply::Load(reply) = Reply::of(&response) else { return Err(self.refused_load(&response, &server, deadline)) };
         patience.learn(&reply);
         let filtered_allowed = self.config.max_filter_ratio > 0.0;
         let prepared = prepared(&reply, &self.config.database, &label, rows, filtered_allowed);
@@ -138,37 +138,40 @@ impl<T: Transport> Client<T> {
             let (lost, total) = (reply.number_filtered_rows, reply.number_total_rows);
             eprintln!("Doris dropped {lost} of {total} rows of {label}, as max_filter_ratio allows: {}", reply.error_url);
         }
-        prepared.map_err(|error| self.with_bad_rows(error, &reply, deadline).while_doing(&format!("load {label} at {}", server.authority)))
+        prepared.map_err(|error| {
+            self.with_bad_rows(error, &reply, &server, deadline).while_doing(&format!("load {label} at {}", server.authority))
+        })
     }
 
     /// The error behind a load that ended before its body.
     fn early_end(&mut self, load: Load<T::Upload>, deadline: Deadline) -> Error {
         let until_ms = deadline.work_until_ms().min(self.transport.now_ms() + EARLY_RESPONSE_WAIT.as_millis() as u64);
-        match load.upload.early_response(until_ms) {
-            Ok(response) => self.refused_load(&response, deadline),
-            Err(error) => self.unclear(&load.label, &error.to_string(), true, deadline),
+        let Load { label, upload, server, .. } = load;
+        match upload.early_response(until_ms) {
+            Ok(response) => self.refused_load(&response, &server, deadline),
+            Err(error) => self.unclear(&label, &error.to_string(), true, deadline),
         }
-        .while_doing(&format!("load {} at {}", load.label, load.server.authority))
+        .while_doing(&format!("load {label} at {}", server.authority))
     }
 
     /// The error that a response stands for which cannot be a load's success.
-    fn refused_load(&self, response: &Response, deadline: Deadline) -> Error {
+    fn refused_load(&self, response: &Response, server: &Endpoint, deadline: Deadline) -> Error {
         match Reply::of(response) {
             Reply::Load(load) if load.status == "Success" => {
                 unavailable("Doris ended the load before its last record was sent").with_code(load.status.clone())
             }
-            Reply::Load(load) => self.with_bad_rows(load_failure(&load), &load, deadline),
+            Reply::Load(load) => self.with_bad_rows(load_failure(&load), &load, server, deadline),
             other => refusal(&other),
         }
     }
 
     /// Adds the first of the rows that Doris could not take, where it can be asked for them.
-    fn with_bad_rows(&self, mut error: Error, load: &LoadReply, deadline: Deadline) -> Error {
+    fn with_bad_rows(&self, mut error: Error, load: &LoadReply, server: &Endpoint, deadline: Deadline) -> Error {
         if error.kind != ErrorKind::BadData || load.error_url.is_empty() {
             return error;
         }
         error.message.push_str(&format!("; rows in error: {}", load.error_url));
-        if let Some(log) = self.error_log(&load.error_url, deadline) {
+        if let Some(log) = self.error_log(&load.error_url, server, deadline) {
             let first: Vec<String> = log.lines().filter(|line| !line.trim().is_empty()).take(ERROR_LOG_LINES).map(words).collect();
             error.message.push_str(&format!("; the first: {}", first.join(" | ")));
         }

@@ -246,6 +246,11 @@ fn bad_data_comes_with_the_first_bad_rows_and_without_credentials_for_them() {
 
     let (mut sink, _) = begun("", vec![load(reply), Step::Fail(not_granted("be1:8040"))]);
     assert_eq!(sink.precommit(LABEL).unwrap_err().kind, ErrorKind::BadData, "the log is not worth another error");
+
+    let elsewhere = reply.replace("http://be1:8040", "http://be9:8040");
+    let (mut sink, script) = begun("", vec![load(&elsewhere)]);
+    assert!(sink.precommit(LABEL).unwrap_err().message.contains("http://be9:8040/api"), "a person may still look");
+    assert_eq!(script.lines().len(), 2, "a server that the load did not go to was asked");
 }
 
 #[test]
