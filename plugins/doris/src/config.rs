@@ -26,7 +26,7 @@ const OWNED_HEADERS: &[(&str, &str)] = &[
     ("skip_lines", "it would drop records"),
     ("compress_type", "the body is not compressed"),
     ("columns", "use the key `columns`"),
-    ("timeout", "use the key `load_timeout_s`"),
+    ("timeout", "use the key `load_timeout`"),
     ("strict_mode", "use the key `strict`"),
     ("max_filter_ratio", "use the key `max_filter_ratio`"),
     ("authorization", "use the keys `user` and `password`"),
@@ -62,34 +62,35 @@ struct Raw {
     #[serde(default)]
     addresses: BTreeMap<String, String>,
     cluster: Option<String>,
-    #[serde(default = "default_load_timeout_s")]
-    load_timeout_s: u32,
-    #[serde(default = "default_connect_timeout_ms")]
-    connect_timeout_ms: u64,
-    #[serde(default = "default_request_timeout_ms")]
-    request_timeout_ms: u64,
-    #[serde(default = "default_settle_s")]
-    settle_s: u32,
-    #[serde(default = "default_prepared_lifetime_s")]
-    prepared_lifetime_s: u32,
+    // Times are whole seconds.
+    #[serde(default = "default_load_timeout")]
+    load_timeout: u32,
+    #[serde(default = "default_connect_timeout")]
+    connect_timeout: u32,
+    #[serde(default = "default_request_timeout")]
+    request_timeout: u32,
+    #[serde(default = "default_settle")]
+    settle: u32,
+    #[serde(default = "default_prepared_lifetime")]
+    prepared_lifetime: u32,
 }
 
 fn yes() -> bool {
     true
 }
-fn default_load_timeout_s() -> u32 {
+fn default_load_timeout() -> u32 {
     600
 }
-fn default_connect_timeout_ms() -> u64 {
-    5_000
+fn default_connect_timeout() -> u32 {
+    5
 }
-fn default_request_timeout_ms() -> u64 {
-    20_000
+fn default_request_timeout() -> u32 {
+    20
 }
-fn default_settle_s() -> u32 {
+fn default_settle() -> u32 {
     60
 }
-fn default_prepared_lifetime_s() -> u32 {
+fn default_prepared_lifetime() -> u32 {
     3_600
 }
 
@@ -113,7 +114,7 @@ pub(crate) struct Config {
     pub(crate) load_timeout_s: u32,
     pub(crate) connect_timeout_ms: u64,
     pub(crate) request_timeout_ms: u64,
-    pub(crate) settle_s: u32,
+    pub(crate) settle_ms: u32,
     pub(crate) prepared_lifetime_s: u32,
     cluster: Option<String>,
 }
@@ -173,11 +174,11 @@ impl Config {
             columns: raw.columns,
             strict: raw.strict,
             max_filter_ratio: raw.max_filter_ratio,
-            load_timeout_s: raw.load_timeout_s,
-            connect_timeout_ms: raw.connect_timeout_ms,
-            request_timeout_ms: raw.request_timeout_ms,
-            settle_s: raw.settle_s,
-            prepared_lifetime_s: raw.prepared_lifetime_s,
+            load_timeout_s: raw.load_timeout,
+            connect_timeout_ms: u64::from(raw.connect_timeout) * 1_000,
+            request_timeout_ms: u64::from(raw.request_timeout) * 1_000,
+            settle_ms: raw.settle.saturating_mul(1_000),
+            prepared_lifetime_s: raw.prepared_lifetime,
             cluster: raw.cluster,
         })
     }
@@ -268,11 +269,11 @@ mod tests {
         let schema: Value = serde_json::from_str(SCHEMA).unwrap();
         let config = Config::parse(&minimal().to_string()).unwrap();
         let default = |key: &str| schema["properties"][key]["default"].clone();
-        assert_eq!(default("load_timeout_s"), json!(config.load_timeout_s));
-        assert_eq!(default("connect_timeout_ms"), json!(config.connect_timeout_ms));
-        assert_eq!(default("request_timeout_ms"), json!(config.request_timeout_ms));
-        assert_eq!(default("settle_s"), json!(config.settle_s));
-        assert_eq!(default("prepared_lifetime_s"), json!(config.prepared_lifetime_s));
+        assert_eq!(default("load_timeout"), json!(config.load_timeout_s));
+        assert_eq!(default("connect_timeout"), json!(config.connect_timeout_ms / 1_000));
+        assert_eq!(default("request_timeout"), json!(config.request_timeout_ms / 1_000));
+        assert_eq!(default("settle"), json!(config.settle_ms / 1_000));
+        assert_eq!(default("prepared_lifetime"), json!(config.prepared_lifetime_s));
         assert_eq!(default("strict"), json!(config.strict));
         assert_eq!(default("max_filter_ratio").as_f64().unwrap(), config.max_filter_ratio);
     }

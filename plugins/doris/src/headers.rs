@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn csv_with_a_header() {
-        let more = r#","strict":false,"max_filter_ratio":0.25,"load_timeout_s":30"#;
+        let more = r#","strict":false,"max_filter_ratio":0.25,"load_timeout":30"#;
         assert_eq!(
             composed(more, RowFormat::Csv, &["id", "order", "größe"]),
             [

@@ -158,7 +158,7 @@ fn profile(config: &Config) -> Profile {
         max_batch_bytes: BATCH_BYTES,
         max_batch_records: 0,
         prepared_lifetime_s: Some(config.prepared_lifetime_s),
-        settle_ms: config.settle_s.saturating_mul(1_000),
+        settle_ms: config.settle_ms,
     }
 }
 

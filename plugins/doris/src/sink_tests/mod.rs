@@ -88,7 +88,7 @@ fn opening_asks_nothing_of_the_target() {
         let (_, script) = open(role, "", vec![]);
         assert_eq!(script.lines(), [""; 0]);
     }
-    let profile = Sink::open(&setup(Role::Writer, Format::Csv, r#","settle_s":5"#), Script::default()).unwrap().1;
+    let profile = Sink::open(&setup(Role::Writer, Format::Csv, r#","settle":5"#), Script::default()).unwrap().1;
     assert_eq!((profile.target.as_str(), profile.settle_ms), ("doris://shop.orders@fe1:8030,fe2:8030", 5_000));
     assert_eq!((profile.prepared_lifetime_s, profile.ends, profile.max_batch_bytes), (Some(3_600), false, 1 << 20));
 }

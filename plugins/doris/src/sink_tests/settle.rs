@@ -69,7 +69,7 @@ fn commit_that_stays_unclear_is_resolved_by_label_or_unavailable() {
         [("VISIBLE", Some(Verdict::AlreadyCommitted)), ("ABORTED", Some(Verdict::Lost)), ("PRECOMMITTED", None), ("UNKNOWN", None)]
     {
         let steps = unclear().into_iter().chain([state(word)]).collect();
-        let (mut sink, script) = open(Role::Committer, r#","request_timeout_ms":600000"#, steps);
+        let (mut sink, script) = open(Role::Committer, r#","request_timeout":600"#, steps);
         let answer = sink.commit(&transaction(), &handle());
         assert!(script.now_ms() < u64::from(CALL_MS), "the call is over its limit");
         match expected {
