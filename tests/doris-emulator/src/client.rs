@@ -91,6 +91,8 @@ impl Client {
             .timeout_connect(Some(ANSWER_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
             .proxy(None)
+            // A connection kept from before a restart of the emulator would fail a call that could succeed.
+            .max_idle_connections(0)
             .build();
         Self { agent: config.into(), control }
     }

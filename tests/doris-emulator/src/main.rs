@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Parser;
 use doris_emulator::{Emulator, Options};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Test equipment: speaks Apache Doris's Stream Load with two-phase commit, and can be told to fail.
 ///
@@ -53,6 +53,8 @@ fn main() -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let (ready_file, options) = options(arguments)?;
+    // Before anybody can know that it runs, so that whoever ends it gets exit code 0.
+    let stop = Stop::catch()?;
     let emulator = Emulator::start(options)?;
     let line = serde_json::to_string(emulator.addresses())? + "\n";
     if let Some(path) = ready_file {
@@ -60,7 +62,8 @@ fn main() -> anyhow::Result<()> {
     }
     let mut stdout = std::io::stdout();
     stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).context("print the addresses")?;
-    wait_for_signal()
+    stop.wait();
+    Ok(())
 }
 
 fn options(arguments: Arguments) -> anyhow::Result<(Option<PathBuf>, Options)> {
@@ -88,16 +91,30 @@ fn write_whole(path: &std::path::Path, line: &str) -> anyhow::Result<()> {
     std::fs::rename(&part, path).with_context(|| format!("write {}", path.display()))
 }
 
-/// Serves until SIGINT or SIGTERM. There is nothing to finish: what was promised is on disk.
-fn wait_for_signal() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("start signal handling")?;
-    runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt()).context("handle SIGINT")?;
-        let mut terminate = signal(SignalKind::terminate()).context("handle SIGTERM")?;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        Ok(())
-    })
+/// SIGINT and SIGTERM, caught from when this is made.
+struct Stop {
+    runtime: tokio::runtime::Runtime,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Stop {
+    fn catch() -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("start signal handling")?;
+        let entered = runtime.enter();
+        let interrupt = signal(SignalKind::interrupt()).context("handle SIGINT")?;
+        let terminate = signal(SignalKind::terminate()).context("handle SIGTERM")?;
+        drop(entered);
+        Ok(Self { runtime, interrupt, terminate })
+    }
+
+    /// Waits for one of them. There is nothing to finish then: what was promised is on disk.
+    fn wait(mut self) {
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+            }
+        });
+    }
 }

@@ -35,16 +35,22 @@ type Outcome = Result<Response<Body>, Refused>;
 
 /// Answers one control request.
 pub(crate) async fn answer(state: &Arc<State>, head: &Head, body: Incoming) -> Answer {
-    let outcome = route(state, head, body).await;
+    let outcome = respond(state, head, body).await;
     Ok(outcome.unwrap_or_else(|Refused(status, error)| http_answer(status, "application/json", json!({ "error": error }).to_string())))
 }
 
-async fn route(state: &Arc<State>, head: &Head, body: Incoming) -> Outcome {
+async fn respond(state: &Arc<State>, head: &Head, body: Incoming) -> Outcome {
+    // Read even where it is not looked at: an unread body would cost the client its connection.
+    let body = Limited::new(body, REQUEST_BYTES_MAX).collect().await.map_err(bad)?.to_bytes();
+    route(state, head, body).await
+}
+
+async fn route(state: &Arc<State>, head: &Head, body: Bytes) -> Outcome {
     let path = head.path();
     match (&head.method, path.as_slice()) {
         (&Method::GET, ["addresses"]) => ok(&state.addresses()),
         (&Method::GET, ["tables"]) => ok(&state.decide(|manager, _| manager.tables().iter().map(|it| (**it).clone()).collect::<Vec<_>>())),
-        (&Method::POST, ["tables"]) => create_table(state, read(body).await?),
+        (&Method::POST, ["tables"]) => create_table(state, parse(&body)?),
         (&Method::DELETE, ["tables", db, table]) => drop_table(state, db, table),
         (&Method::GET, ["tables", db, table, "rows"]) => rows(state, head, db, table),
         (&Method::GET, ["tables", db, table, "counts"]) => table_counts(state, db, table),
@@ -55,7 +61,7 @@ async fn route(state: &Arc<State>, head: &Head, body: Incoming) -> Outcome {
         (&Method::GET, ["transactions"]) => ok(&transactions(state, head)?),
         (&Method::GET, ["faults"]) => ok(&state.faults.list()),
         (&Method::GET, ["faults", "known"]) => ok(&known_faults()),
-        (&Method::POST, ["faults"]) => arm(state, read(body).await?),
+        (&Method::POST, ["faults"]) => arm(state, parse(&body)?),
         (&Method::DELETE, ["faults"]) => {
             state.faults.clear();
             ok(&json!({}))
@@ -66,10 +72,10 @@ async fn route(state: &Arc<State>, head: &Head, body: Incoming) -> Outcome {
             ok(&json!({ "released": state.holds.release(id) }))
         }
         (&Method::GET, ["clock"]) => clock(state),
-        (&Method::POST, ["clock"]) => advance(state, &read(body).await?),
+        (&Method::POST, ["clock"]) => advance(state, &parse(&body)?),
         (&Method::GET, ["settings"]) => ok(&state.settings()),
-        (&Method::POST, ["settings"]) => change_settings(state, read(body).await?),
-        (&Method::POST, ["users"]) => add_user(state, read(body).await?),
+        (&Method::POST, ["settings"]) => change_settings(state, parse(&body)?),
+        (&Method::POST, ["users"]) => add_user(state, parse(&body)?),
         (&Method::GET, ["traffic"]) => ok(&*state.traffic().borrow()),
         (&Method::GET, ["wait"]) => wait(state, head).await,
         (&Method::POST, ["restart-fe"]) => {
@@ -102,9 +108,8 @@ fn failed(state: &State, refusal: &Refusal) -> Refused {
     Refused(StatusCode::INTERNAL_SERVER_ERROR, refusal.text(state.settings().dialect))
 }
 
-async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, Refused> {
-    let bytes = Limited::new(body, REQUEST_BYTES_MAX).collect().await.map_err(bad)?.to_bytes();
-    serde_json::from_slice(&bytes).map_err(bad)
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    serde_json::from_slice(body).map_err(bad)
 }
 
 fn no_table(db: &str, table: &str) -> Refused {
