@@ -15,6 +15,8 @@ use crate::types::{Addresses, StateCounts, TableCounts, TableSpec, Traffic, Tran
 
 /// Longest wait for any answer, beyond what a call says itself.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time for a whole answer; tables can be large.
+const BODY_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Talks to the control listener of an emulator, in this process or another. Every call blocks; in async code use it on
 /// a thread that may.
@@ -90,6 +92,7 @@ impl Client {
             .http_status_as_error(false)
             .timeout_connect(Some(ANSWER_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
+            .timeout_recv_body(Some(BODY_TIMEOUT))
             .proxy(None)
             // A connection kept from before a restart of the emulator would fail a call that could succeed.
             .max_idle_connections(0)

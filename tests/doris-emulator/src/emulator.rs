@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -16,14 +17,14 @@ use crate::types::Addresses;
 
 /// Threads that serve requests; more than the cores, since decisions wait for the disk.
 const THREADS: usize = 4;
+/// Longest wait for the threads at the end; only a disk that hangs takes it.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running emulator. Dropping it closes its listeners and connections at once, like a crash; what was promised is on
 /// disk, and an emulator started with the same folder goes on from there.
 pub struct Emulator {
     addresses: Addresses,
     runtime: Option<Runtime>,
-    /// Keeps other emulators out of the data folder.
-    _lock: File,
 }
 
 impl Emulator {
@@ -42,11 +43,14 @@ impl Emulator {
         }
         std::fs::create_dir_all(&options.data).map_err(EmulatorError::file("create", &options.data))?;
         let lock = lock(&options.data)?;
-        let state = Arc::new(State::open(&options.data, &options)?);
+        let state = Arc::new(State::open(lock, &options.data, &options)?);
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("doris-emulator").enable_all().build();
         let runtime = runtime.map_err(|source| EmulatorError::Threads { source })?;
-        let addresses = runtime.block_on(listen(&state, &options))?;
-        Ok(Self { addresses, runtime: Some(runtime), _lock: lock })
+        // Without waiting for anything async, so that this works inside of async code, too.
+        let entered = runtime.enter();
+        let addresses = listen(&state, &options)?;
+        drop(entered);
+        Ok(Self { addresses, runtime: Some(runtime) })
     }
 
     /// Where it listens.
@@ -66,10 +70,13 @@ impl Emulator {
 }
 
 impl Drop for Emulator {
+    /// Waits until no thread writes to the data folder any more, so that the next emulator on it starts alone.
     fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // Not waiting makes this possible inside of async code too.
-            runtime.shutdown_background();
+        let Some(runtime) = self.runtime.take() else { return };
+        // On a thread of its own this may wait inside of async code, too.
+        let stop = std::thread::spawn(move || runtime.shutdown_timeout(STOP_TIMEOUT));
+        if stop.join().is_err() {
+            tracing::warn!("the emulator's threads did not end well");
         }
     }
 }
@@ -85,25 +92,25 @@ fn lock(data: &Path) -> Result<File, EmulatorError> {
     }
 }
 
-async fn listen(state: &Arc<State>, options: &Options) -> Result<Addresses, EmulatorError> {
+fn listen(state: &Arc<State>, options: &Options) -> Result<Addresses, EmulatorError> {
     let (mut listeners, mut addresses) =
         (Vec::new(), Addresses { fe: Vec::new(), follower_fe: Vec::new(), be: Vec::new(), control: options.control });
     for &address in &options.fe {
-        let (listener, address) = bind(address).await?;
+        let (listener, address) = bind(address)?;
         addresses.fe.push(address);
         listeners.push((listener, Role::Fe { follower: false }));
     }
     for &address in &options.follower_fe {
-        let (listener, address) = bind(address).await?;
+        let (listener, address) = bind(address)?;
         addresses.follower_fe.push(address);
         listeners.push((listener, Role::Fe { follower: true }));
     }
     for (number, &address) in options.be.iter().enumerate() {
-        let (listener, address) = bind(address).await?;
+        let (listener, address) = bind(address)?;
         addresses.be.push(address);
         listeners.push((listener, Role::Be { number }));
     }
-    let (control, address) = bind(options.control).await?;
+    let (control, address) = bind(options.control)?;
     addresses.control = address;
     listeners.push((control, Role::Control));
     state.set_addresses(addresses.clone());
@@ -113,9 +120,12 @@ async fn listen(state: &Arc<State>, options: &Options) -> Result<Addresses, Emul
     Ok(addresses)
 }
 
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), EmulatorError> {
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|source| EmulatorError::Listen { address, source })?;
-    let address = listener.local_addr().map_err(|source| EmulatorError::Listen { address, source })?;
-    Ok((listener, address))
+fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), EmulatorError> {
+    let open = || {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok((TcpListener::from_std(listener)?, address))
+    };
+    open().map_err(|source| EmulatorError::Listen { address, source })
 }

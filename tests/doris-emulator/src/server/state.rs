@@ -1,5 +1,6 @@
 //! What all listeners share.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,11 +29,13 @@ pub(crate) struct State {
     traffic: watch::Sender<Traffic>,
     addresses: OnceLock<Addresses>,
     next_be: AtomicUsize,
+    /// Keeps other emulators out of the data folder, until the last task of this one is gone.
+    _lock: File,
 }
 
 impl State {
     /// Reads the data folder and rebuilds what it promises.
-    pub(crate) fn open(data: &Path, options: &Options) -> Result<Self, EmulatorError> {
+    pub(crate) fn open(lock: File, data: &Path, options: &Options) -> Result<Self, EmulatorError> {
         let store = Arc::new(RowStore::open(data, options.discard)?);
         let (journal, records) = Journal::open(data)?;
         let manager = Manager::replay(journal, records, store.clone(), &options.settings)?;
@@ -48,6 +51,7 @@ impl State {
             traffic: watch::Sender::new(Traffic::default()),
             addresses: OnceLock::new(),
             next_be: AtomicUsize::new(0),
+            _lock: lock,
         })
     }
 

@@ -4,6 +4,7 @@ mod database;
 mod journal;
 mod manager;
 mod refusal;
+mod views;
 
 pub(crate) use database::Load;
 pub(crate) use journal::Journal;

@@ -133,3 +133,23 @@ fn unknown_settings_are_refused_by_name() {
     let refused = doris.client.change_settings(&serde_json::json!({ "publish_delay": 1 })).unwrap_err();
     assert!(refused.to_string().contains("unknown field `publish_delay`"), "{refused}");
 }
+
+#[tokio::test]
+async fn an_emulator_can_be_started_and_dropped_in_async_code() {
+    let doris = Doris::start();
+    doris.commit(doris.precommit("L", "{}\n"));
+    assert_eq!(doris.rows(), ["{}"]);
+}
+
+#[test]
+fn a_restart_on_the_same_ports_is_possible_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = doris_emulator::Options::new(folder.path());
+    for _ in 0..5 {
+        let emulator = doris_emulator::Emulator::start(options.clone()).unwrap();
+        options.fe = emulator.addresses().fe.clone();
+        options.be = emulator.addresses().be.clone();
+        options.control = emulator.addresses().control;
+        assert_eq!(emulator.client().tables().unwrap(), []);
+    }
+}
