@@ -7,7 +7,7 @@ export WEIR_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/weir
 
 .PHONY: help
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Check that this machine has what is needed, and get the toolchain for plugins
@@ -26,8 +26,20 @@ example-guests:
 test-guests:
 	@scripts/build-rust.sh tests/guests build/test-guests
 
+# Workspaces of plugins: their own lock files, one shared target folder.
+GUEST_WORKSPACES := plugins guest-examples tests/guests
+
+.PHONY: test-plugins
+test-plugins: ## Run the plugins' and the examples' own tests, natively and without a host
+	@for each in plugins guest-examples; do (cd $$each && CARGO_TARGET_DIR=$(WEIR_CACHE)/guest-target cargo test --release) || exit; done
+
+.PHONY: lint-plugins
+lint-plugins: ## Check format and lints of all plugins
+	@for each in $(GUEST_WORKSPACES); do (cd $$each && cargo fmt --check && \
+	  CARGO_TARGET_DIR=$(WEIR_CACHE)/guest-target cargo clippy --release --all-targets -- -D warnings) || exit; done
+
 .PHONY: lint-scripts
-lint-scripts: ## Check the scripts
+lint-scripts: ## Check the scripts with shellcheck
 	@scripts/lint.sh
 
 .PHONY: clean
