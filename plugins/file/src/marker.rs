@@ -45,6 +45,7 @@ impl FolderId {
 struct Content {
     format: String,
     id: String,
+    #[serde(default)]
     note: String,
 }
 
@@ -85,8 +86,9 @@ fn make(folder: &impl Folder, id: &FolderId) -> Result<(), Error> {
         Err(fault) if fault.cause != Cause::Exists => return Err(fault).during(step),
         _ => {}
     }
+    // The folder is not synced here: no handle has the id before `precommit` has done so.
     if_present(folder.remove(&unfinished)).during(step)?;
-    folder.sync().during(step)
+    Ok(())
 }
 
 /// Whether a name is a marker that somebody was making when it crashed, or is making now; removing it makes the latter try again.

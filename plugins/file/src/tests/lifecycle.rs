@@ -175,6 +175,20 @@ fn another_folder_or_an_empty_one_is_refused_and_never_called_committed() {
 }
 
 #[test]
+fn a_removed_marker_is_put_back_as_the_readme_says() {
+    let (_directory, folder) = folder();
+    let prepared = prepare(&mut open(PLAIN, Role::Writer, folder.clone()), "l", &["1\n"]).unwrap();
+    fs::remove_file(folder.0.join(marker::NAME)).unwrap();
+    let mut committer = open(PLAIN, Role::Committer, folder.clone());
+    let id = "01".repeat(16);
+    assert!(committer.commit("l", &prepared.handle).unwrap_err().to_string().contains(&id));
+    fs::write(folder.0.join(marker::NAME), r#"{"format":"weir-folder-1","id":"<id>"}"#.replace("<id>", &id)).unwrap();
+    assert_eq!(committer.commit("l", &prepared.handle).unwrap(), Verdict::Committed);
+    fs::write(folder.0.join(marker::NAME), "").unwrap();
+    assert_eq!(committer.commit("l", &prepared.handle).unwrap_err().kind(), Kind::Refused);
+}
+
+#[test]
 fn a_changed_config_commits_and_aborts_what_was_prepared_before() {
     let (_directory, folder) = folder();
     let mut writer = open(ROLLING, Role::Writer, folder.clone());
