@@ -21,19 +21,24 @@ need node "Node.js $node_wanted or newer; on Debian: apt-get install nodejs npm"
 need npm "comes with Node.js; on Debian: apt-get install npm"
 
 if command -v rustup >/dev/null; then
-  rust=$(cd "$root" && rustc -V 2>/dev/null | awk '{ print $2 }')
+  rust=$(cd "$root" && rustc -V 2>/dev/null | awk '{ print $2 }') || true
   [ -n "$rust" ] || missing+=("rustc: rustup has no toolchain; 'rustup default stable' installs one")
   [ -z "$rust" ] || at_least "$rust_wanted" "$rust" || missing+=("rustc $rust_wanted or newer: this is $rust; run 'rustup update stable'")
 fi
 if command -v python3 >/dev/null; then
-  python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-  at_least "$python_wanted" "$python" || missing+=("python3 $python_wanted or newer: this is $python")
-  python3 -c 'import ensurepip, venv' 2>/dev/null ||
-    missing+=("python3's venv: on Debian: apt-get install python3-venv")
+  if python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])'); then
+    at_least "$python_wanted" "$python" || missing+=("python3 $python_wanted or newer: this is $python")
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=("python3's venv; on Debian: apt-get install python3-venv")
+  else
+    missing+=("python3: it is there and does not run; the message above says why")
+  fi
 fi
 if command -v node >/dev/null; then
-  node=$(node -p process.versions.node)
-  at_least "$node_wanted" "$node" || missing+=("node $node_wanted or newer: this is $node")
+  if node=$(node -p process.versions.node); then
+    at_least "$node_wanted" "$node" || missing+=("node $node_wanted or newer: this is $node")
+  else
+    missing+=("node: it is there and does not run; the message above says why")
+  fi
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then
