@@ -1,0 +1,264 @@
+//! From the file's text to a checked [`Config`], or to everything that is wrong with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use weir_protocol::{Delivery, PipelineId, SinkId};
+
+use super::catalog::Catalog;
+use super::node::{Node, Place, Step, descend, path_text};
+use super::raw;
+use super::report::{ConfigError, Report};
+use super::schema::{Owner, Schema, file_schema};
+use super::variables::{Variables, resolve};
+use super::{CheckpointConfig, Config, LedgerConfig, MAX_FILE_BYTES, PipelineConfig, RestartConfig, SourceConfig, planned, sinks, yaml};
+use crate::error::code;
+
+/// A file that was read and taken apart, with what is wrong with it so far.
+#[derive(Debug)]
+pub struct Draft {
+    file: PathBuf,
+    pub(super) folder: PathBuf,
+    pub(super) text: String,
+    pub(super) root: Node,
+    pub(super) errors: Vec<ConfigError>,
+}
+
+impl Draft {
+    /// Reads a file. What is wrong with its values is kept for [`Draft::check`]; an error here means that there are no values.
+    pub fn read(file: &Path, variables: &dyn Variables) -> Result<Self, Report> {
+        let unreadable = |message: String| {
+            let help = "name the file with `--config FILE`; docs/configuration.md has one to begin with".to_owned();
+            Report::new(file, "", vec![ConfigError { code: code::CONFIG_UNREADABLE, message, help, place: None, path: String::new() }])
+        };
+        let bytes = read_at_most(file, MAX_FILE_BYTES).map_err(|error| unreadable(format!("the file cannot be read: {error}")))?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(unreadable(format!("the file has more than {MAX_FILE_BYTES} bytes")));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| unreadable(format!("the file is not UTF-8: {error}")))?;
+        let folder = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("/"));
+        let mut errors = Vec::new();
+        let Some(mut root) = yaml::parse(&text, &mut errors) else { return Err(Report::new(file, &text, errors)) };
+        resolve(&mut root, variables, &mut Vec::new(), &mut errors);
+        let schema = file_schema();
+        match Schema::new(&schema) {
+            Ok(schema) => errors.extend(schema.check(Owner::File, &text, &root, &[])),
+            Err(error) => return Err(unreadable(format!("the host's own schema is broken, which is a bug: {error}"))),
+        }
+        planned::amend(&mut errors, &root);
+        Ok(Self { file: file.to_owned(), folder, text, root, errors })
+    }
+
+    /// The folder of plugins, absolute; `None` if the file does not say.
+    pub fn plugins_folder(&self) -> Option<PathBuf> {
+        match self.root.get("plugins") {
+            Some(node) => node.text().filter(|_| !node.unresolved()).map(|text| self.folder.join(&text.text)),
+            None => Some(self.folder.join(raw::DEFAULT_PLUGINS)),
+        }
+    }
+
+    /// The plugins that the sinks name.
+    pub fn plugins_used(&self) -> BTreeSet<String> {
+        let pipelines = self.root.get("pipelines").map(Node::entries).unwrap_or_default();
+        let sinks = pipelines.iter().filter_map(|pipeline| pipeline.node.get("sinks")).flat_map(Node::entries);
+        sinks.filter_map(|sink| sink.node.get("plugin")).filter_map(|node| node.text()).map(|text| text.text.clone()).collect()
+    }
+
+    /// The ledger alone, for commands that need nothing else.
+    pub fn ledger(mut self) -> Result<LedgerConfig, Report> {
+        let ledger = self.read_ledger();
+        let Self { file, text, errors, .. } = self;
+        ledger.ok_or_else(|| {
+            let errors = errors.into_iter().filter(|error| error.path == "ledger" || error.path.is_empty()).collect();
+            Report::new(&file, &text, errors)
+        })
+    }
+
+    /// What is wrong so far.
+    pub fn report(self) -> Report {
+        Report::new(&self.file, &self.text, self.errors)
+    }
+
+    /// Holds the file against the plugins. Opens nothing.
+    pub fn check(mut self, catalog: &dyn Catalog) -> Result<Config, Report> {
+        let ledger = self.read_ledger();
+        let plugins = self.read_plugins_folder();
+        let pipelines = self.read_pipelines(catalog);
+        match (ledger, plugins) {
+            (Some(ledger), Some(plugins)) if self.errors.is_empty() => {
+                Ok(Config { file: self.file, folder: self.folder, ledger, plugins, pipelines })
+            }
+            _ => Err(Report::new(&self.file, &self.text, self.errors)),
+        }
+    }
+
+    fn read_ledger(&mut self) -> Option<LedgerConfig> {
+        let at = [Step::Key("ledger".to_owned())];
+        let url: String = self.section(&at)?;
+        let shown = self.node(&at).map(|node| node.shown(&self.text)).unwrap_or_default();
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return self.refuse(&at, code::CONFIG_NOT_SUPPORTED, "a ledger in PostgreSQL is not supported yet".to_owned(), "write `sqlite://` and a path");
+        }
+        let Some(path) = url.strip_prefix("sqlite://").filter(|path| !path.is_empty() && *path != ":memory:" && !path.contains('?')) else {
+            return self.refuse(
+                &at,
+                code::CONFIG_BAD_VALUE,
+                format!("{shown} is not a ledger"),
+                "write `sqlite://` and the path of a file, without options, such as `sqlite://weir.db`",
+            );
+        };
+        let path = self.folder.join(path);
+        if path.is_dir() {
+            return self.refuse(&at, code::CONFIG_BAD_VALUE, format!("{shown} is a folder"), "name a file, such as `sqlite://weir.db`");
+        }
+        let folder = path.parent().unwrap_or(&path).to_owned();
+        if !folder.is_dir() {
+            let message = format!("the folder of the ledger, {}, does not exist", folder.display());
+            return self.refuse(&at, code::CONFIG_PATH_MISSING, message, "create the folder; the file in it is made by the first run");
+        }
+        Some(LedgerConfig::Sqlite { path })
+    }
+
+    fn read_plugins_folder(&mut self) -> Option<PathBuf> {
+        let folder = self.plugins_folder()?;
+        if !folder.is_dir() {
+            let message = format!("the folder of plugins, {}, does not exist", folder.display());
+            return self.refuse(&[Step::Key("plugins".to_owned())], code::CONFIG_PATH_MISSING, message, "create it and put the plugins' `.wasm` files there, or write where they are: `plugins: PATH`");
+        }
+        Some(folder)
+    }
+
+    fn read_pipelines(&mut self, catalog: &dyn Catalog) -> BTreeMap<PipelineId, PipelineConfig> {
+        let mut pipelines = BTreeMap::new();
+        for name in keys(self.root.get("pipelines")) {
+            let at = [Step::Key("pipelines".to_owned()), Step::Key(name.clone())];
+            let pipeline = self.read_pipeline(&at, catalog);
+            // A name that is not allowed was reported by the schema.
+            if let (Some(pipeline), Ok(id)) = (pipeline, PipelineId::try_from(name)) {
+                pipelines.insert(id, pipeline);
+            }
+        }
+        pipelines
+    }
+
+    fn read_pipeline(&mut self, at: &[Step; 2], catalog: &dyn Catalog) -> Option<PipelineConfig> {
+        let source = self.read_source(&under(at, "source"));
+        let lanes = self.read_lanes(&under(at, "lanes"));
+        let checkpoint = self.read_checkpoint(&under(at, "checkpoint"));
+        let restart = self.read_restart(&under(at, "restart"));
+        let delivery = self.section_or_default(&under(at, "delivery")).map(|raw::DeliveryName::ExactlyOnce| Delivery::ExactlyOnce);
+        let at_sinks = under(at, "sinks");
+        let mut sinks = BTreeMap::new();
+        for name in keys(self.node(&at_sinks)) {
+            let sink = sinks::read(self, &under(&at_sinks, &name), delivery, catalog);
+            if let (Some(sink), Ok(id)) = (sink, SinkId::try_from(name)) {
+                sinks.insert(id, sink);
+            }
+        }
+        sinks::refuse_twins(self, &at_sinks);
+        Some(PipelineConfig { source: source?, lanes: lanes?, checkpoint: checkpoint?, delivery: delivery?, restart: restart?, sinks })
+    }
+
+    fn read_source(&mut self, at: &[Step]) -> Option<SourceConfig> {
+        let source: raw::Source = self.section(at)?;
+        match (source.file, source.generate) {
+            (Some(file), None) => Some(SourceConfig::File(file)),
+            (None, Some(generate)) => Some(SourceConfig::Generate(generate)),
+            // The schema refuses a mapping with none or several of them.
+            _ => None,
+        }
+    }
+
+    fn read_lanes(&mut self, at: &[Step]) -> Option<u32> {
+        let lanes = if self.node(at).is_some() { self.section(at)? } else { 1 };
+        if lanes > 1 {
+            return self.refuse(at, code::CONFIG_NOT_SUPPORTED, format!("{lanes} lanes are not supported yet"), "write `lanes: 1`, or leave the key out");
+        }
+        Some(lanes)
+    }
+
+    fn read_checkpoint(&mut self, at: &[Step]) -> Option<CheckpointConfig> {
+        let raw: raw::Checkpoint = self.section_or_default(at)?;
+        if raw.interval.0.is_zero() {
+            return self.refuse(&under(at, "interval"), code::CONFIG_BAD_VALUE, "a checkpoint all the time is none".to_owned(), "write how long an epoch may last, such as `5s`");
+        }
+        Some(CheckpointConfig { interval: raw.interval.0, records: raw.records.map(|count| count.0), bytes: raw.bytes.map(|size| size.0) })
+    }
+
+    fn read_restart(&mut self, at: &[Step]) -> Option<RestartConfig> {
+        let raw: raw::Restart = self.section_or_default(at)?;
+        let (backoff, max_backoff) = (raw.backoff.0, raw.max_backoff.0);
+        if backoff.is_zero() {
+            return self.refuse(&under(at, "backoff"), code::CONFIG_BAD_VALUE, "a wait of nothing would restart in a circle".to_owned(), "write at least `1ms`");
+        }
+        if backoff > max_backoff {
+            let message = format!("the first wait, {}, is longer than the longest", humantime::format_duration(backoff));
+            let at = if self.node(&under(at, "max_backoff")).is_some() { under(at, "max_backoff") } else { under(at, "backoff") };
+            return self.refuse(&at, code::CONFIG_BAD_VALUE, message, "raise `max_backoff`, or lower `backoff`");
+        }
+        Some(RestartConfig { backoff, max_backoff, attempts: raw.attempts.0 })
+    }
+
+    /// The node at a path.
+    pub(super) fn node(&self, at: &[Step]) -> Option<&Node> {
+        descend(&self.root, at).map(|(node, _)| node)
+    }
+
+    /// The value at a path. `None` if there is none, or if something in it was found wrong before.
+    pub(super) fn section<T: DeserializeOwned>(&mut self, at: &[Step]) -> Option<T> {
+        let node = self.node(at)?;
+        if !self.clean(at) {
+            return None;
+        }
+        match serde_json::from_value(node.to_json()) {
+            Ok(value) => Some(value),
+            // What the schema lets through and the type does not: a rule that a schema cannot say.
+            Err(error) => self.refuse(at, code::CONFIG_BAD_VALUE, error.to_string(), "docs/configuration.md says what is allowed here"),
+        }
+    }
+
+    /// The value at a path, or its default where there is none.
+    pub(super) fn section_or_default<T: DeserializeOwned + Default>(&mut self, at: &[Step]) -> Option<T> {
+        if self.node(at).is_some() { self.section(at) } else { Some(T::default()) }
+    }
+
+    /// Whether nothing at or below a path was found wrong.
+    pub(super) fn clean(&self, at: &[Step]) -> bool {
+        let path = path_text(at);
+        !self.errors.iter().any(|error| error.path.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])))
+    }
+
+    /// Adds an error at a path, or at the nearest place above it that there is.
+    pub(super) fn refuse<T>(&mut self, at: &[Step], code: &'static str, message: String, help: &str) -> Option<T> {
+        let place = self.place(at);
+        self.errors.push(ConfigError { code, message, help: help.to_owned(), place, path: path_text(at) });
+        None
+    }
+
+    fn place(&self, at: &[Step]) -> Option<Place> {
+        (0..=at.len()).rev().find_map(|length| {
+            let (node, entry) = descend(&self.root, at.get(..length)?)?;
+            let scalar = node.entries().is_empty() && length == at.len();
+            Some(if scalar { node.place } else { entry.map_or(Place { length: 0, ..node.place }, |entry| entry.key_place) })
+        })
+    }
+}
+
+/// The path to a key of what a path leads to.
+pub(super) fn under(at: &[Step], key: &str) -> Vec<Step> {
+    let mut path = at.to_vec();
+    path.push(Step::Key(key.to_owned()));
+    path
+}
+
+pub(super) fn keys(node: Option<&Node>) -> Vec<String> {
+    node.map(Node::entries).unwrap_or_default().iter().map(|entry| entry.key.clone()).collect()
+}
+
+fn read_at_most(file: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
