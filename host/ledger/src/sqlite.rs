@@ -7,6 +7,8 @@
 mod open;
 mod reader;
 mod session;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -43,7 +45,7 @@ impl SqliteLedger {
     ///
     /// [`LedgerError::CannotOpen`] names what is wrong with the path, the permissions or the file; nothing that is not a ledger is ever changed.
     pub async fn open(path: &Path, create: bool) -> Result<(Self, bool), LedgerError> {
-        let path = open::check_path(path, create)?;
+        let path = open::check_path_to_write(path, create)?;
         let created = open::prepare(&path, create).await?;
         let file = FileIdentity::of(&path).map_err(|error| open::cannot_open(&path, error.to_string()))?;
         let seat = |purpose| Seat::new(&path, file, purpose);

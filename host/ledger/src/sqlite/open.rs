@@ -1,9 +1,12 @@
 //! From a path to a ledger: creating one, recognising one, and refusing everything else before it is touched.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions, Connection, query, query_scalar};
@@ -22,6 +25,8 @@ pub(super) const SCHEMA_VERSION: i64 = 1;
 /// Pause between two tries while another process creates the same ledger: a change of the journal mode does not wait for locks by itself.
 const CREATE_RETRY: Duration = Duration::from_millis(20);
 
+pub(super) const NOT_A_DATABASE: &str = "it is not a SQLite database";
+
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
@@ -37,22 +42,45 @@ pub(super) enum Contents {
     Other,
 }
 
-/// What can be said about the path without SQLite, in words that name the mistake. Returns the path in absolute form, which SQLite does not take
+/// What can be said about a path without SQLite, in words that name the mistake. Returns the path in absolute form, which SQLite does not take
 /// for a URI.
-pub(super) fn check_path(path: &Path, create: bool) -> Result<PathBuf, LedgerError> {
-    let refuse = |message: String| Err(cannot_open(path, message));
+pub(super) fn check_path(path: &Path) -> Result<PathBuf, LedgerError> {
     let absolute = std::path::absolute(path).map_err(|error| cannot_open(path, error.to_string()))?;
     match fs::metadata(&absolute) {
-        Ok(found) if found.is_dir() => refuse("it is a folder; name a file in it".to_owned()),
-        Ok(found) if !found.is_file() => refuse("it is neither a file nor a folder".to_owned()),
+        Ok(found) if found.is_dir() => Err(cannot_open(path, "it is a folder; name a file in it".to_owned())),
+        Ok(found) if !found.is_file() => Err(cannot_open(path, "it is neither a file nor a folder".to_owned())),
         Ok(_) => Ok(absolute),
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => refuse(error.to_string()),
-        Err(_) if !create => refuse("there is no such file".to_owned()),
-        Err(_) => match absolute.parent().map(|folder| (folder, folder.is_dir())) {
-            Some((folder, false)) => refuse(format!("the folder {} does not exist", folder.display())),
-            Some((_, true)) | None => Ok(absolute),
-        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(cannot_open(path, "there is no such file".to_owned())),
+        Err(error) => Err(cannot_open(path, error.to_string())),
     }
+}
+
+/// The same for a file that is to be written, or created.
+pub(super) fn check_path_to_write(path: &Path, create: bool) -> Result<PathBuf, LedgerError> {
+    let absolute = std::path::absolute(path).map_err(|error| cannot_open(path, error.to_string()))?;
+    let is_missing = fs::metadata(&absolute).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if !(create && is_missing) {
+        check_path(path)?;
+        may_write(&absolute).map_err(|error| cannot_open(path, format!("this user may not write it ({error})")))?;
+    }
+    check_folder(path, absolute)
+}
+
+/// The folder must take the file and, beside it, its log.
+fn check_folder(path: &Path, absolute: PathBuf) -> Result<PathBuf, LedgerError> {
+    let Some(folder) = absolute.parent() else { return Ok(absolute) };
+    if !folder.is_dir() {
+        return Err(cannot_open(path, format!("the folder {} does not exist", folder.display())));
+    }
+    match may_write(folder) {
+        Err(error) => Err(cannot_open(path, format!("this user may not write its folder {} ({error})", folder.display()))),
+        Ok(()) => Ok(absolute),
+    }
+}
+
+/// Asked before, because SQLite opens what it may not write for reading, and tells at the first write.
+fn may_write(path: &Path) -> Result<(), Errno> {
+    access(path, Access::READ_OK | Access::WRITE_OK)
 }
 
 /// Makes sure that the file is a ledger of this version, creating or migrating it. Answers whether it was created now.
@@ -79,7 +107,7 @@ impl From<sqlx::Error> for SqlError {
 impl SqlError {
     fn into_ledger_error(self, path: &Path) -> LedgerError {
         let words = match result_code(&self.0) {
-            Some(SQLITE_NOTADB) => "it is not a SQLite database".to_owned(),
+            Some(SQLITE_NOTADB) => NOT_A_DATABASE.to_owned(),
             Some(SQLITE_READONLY) => "this user may not write it".to_owned(),
             Some(SQLITE_CANTOPEN) => format!("this user may not open it, or not write its folder ({})", self.0),
             Some(SQLITE_BUSY) => "another process keeps it locked".to_owned(),
@@ -100,12 +128,7 @@ async fn try_prepare(path: &Path, create: bool) -> Result<Result<bool, LedgerErr
             Ok(_) => false,
             Err(error) => return Ok(Err(error)),
         },
-        Contents::Ledger => {
-            // SQLite opens a file that it may not write for reading, and says so at the first write.
-            query("BEGIN IMMEDIATE").execute(&mut conn).await?;
-            query("ROLLBACK").execute(&mut conn).await?;
-            false
-        }
+        Contents::Ledger => false,
         other => return Ok(Err(refusal(path, other))),
     };
     conn.close().await?;
@@ -183,6 +206,11 @@ async fn write_schema(conn: &mut SqliteConnection, path: &Path) -> Result<Result
     query("PRAGMA user_version = 1").execute(&mut *tx).await?;
     tx.commit().await?;
     Ok(Ok(created))
+}
+
+#[cfg(test)]
+pub(super) fn newest_migration() -> Option<i64> {
+    MIGRATIONS.iter().map(|migration| migration.version).max()
 }
 
 /// The id of a ledger just prepared.

@@ -7,8 +7,8 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions, Connection, query};
 use weir_protocol::{LedgerId, PipelineFacts, PipelineId};
 
-use super::open::{Contents, cannot_open, check_path, contents, read_id, refusal};
-use super::session::{SQLITE_CANTOPEN, before_commit, options, result_code};
+use super::open::{Contents, NOT_A_DATABASE, cannot_open, check_path, contents, refusal};
+use super::session::{SQLITE_CANTOPEN, SQLITE_NOTADB, before_commit, options, result_code};
 use crate::rows::{self, Extent, RowError};
 use crate::{LedgerError, PipelineSummary};
 
@@ -36,8 +36,8 @@ struct Stamp {
 
 impl SqliteReader {
     pub(super) async fn open(path: &Path) -> Result<Self, LedgerError> {
-        let path = check_path(path, false)?;
-        let id = read(&path, async |conn| Ok(read_id(conn).await?)).await?;
+        let path = check_path(path)?;
+        let id = read(&path, &Id).await?;
         Ok(Self { path, id })
     }
 
@@ -48,18 +48,55 @@ impl SqliteReader {
 
     /// See [`Ledger::peek`](crate::Ledger::peek).
     pub async fn peek(&self, pipeline: &PipelineId) -> Result<Option<PipelineFacts>, LedgerError> {
-        read(&self.path, async |conn| rows::facts(conn, self.id, pipeline, Extent::Needed).await).await
+        read(&self.path, &Facts { ledger: self.id, pipeline, extent: Extent::Needed }).await
     }
 
     /// The same with every decision that is kept, also those that a start does not need: the newest [`DECISIONS_KEPT`](crate::DECISIONS_KEPT) at
     /// least.
     pub async fn history(&self, pipeline: &PipelineId) -> Result<Option<PipelineFacts>, LedgerError> {
-        read(&self.path, async |conn| rows::facts(conn, self.id, pipeline, Extent::Kept).await).await
+        read(&self.path, &Facts { ledger: self.id, pipeline, extent: Extent::Kept }).await
     }
 
     /// See [`Ledger::pipelines`](crate::Ledger::pipelines).
     pub async fn pipelines(&self) -> Result<Vec<PipelineSummary>, LedgerError> {
-        read(&self.path, async |conn| rows::summaries(conn).await).await
+        read(&self.path, &Pipelines).await
+    }
+}
+
+/// What is to be read.
+trait Question: Sync {
+    type Answer: Send;
+    fn ask(&self, conn: &mut SqliteConnection) -> impl Future<Output = Result<Self::Answer, RowError>> + Send;
+}
+
+struct Id;
+
+impl Question for Id {
+    type Answer = LedgerId;
+    async fn ask(&self, conn: &mut SqliteConnection) -> Result<LedgerId, RowError> {
+        rows::ledger_id(conn).await
+    }
+}
+
+struct Facts<'a> {
+    ledger: LedgerId,
+    pipeline: &'a PipelineId,
+    extent: Extent,
+}
+
+impl Question for Facts<'_> {
+    type Answer = Option<PipelineFacts>;
+    async fn ask(&self, conn: &mut SqliteConnection) -> Result<Option<PipelineFacts>, RowError> {
+        rows::facts(conn, self.ledger, self.pipeline, self.extent).await
+    }
+}
+
+struct Pipelines;
+
+impl Question for Pipelines {
+    type Answer = Vec<PipelineSummary>;
+    async fn ask(&self, conn: &mut SqliteConnection) -> Result<Vec<PipelineSummary>, RowError> {
+        rows::summaries(conn).await
     }
 }
 
@@ -71,11 +108,11 @@ fn stamp(path: &Path) -> Result<Stamp, LedgerError> {
 }
 
 /// Runs one read in one transaction, on a connection of its own.
-async fn read<T>(path: &Path, work: impl AsyncFn(&mut SqliteConnection) -> Result<T, RowError>) -> Result<T, LedgerError> {
+async fn read<Q: Question>(path: &Path, question: &Q) -> Result<Q::Answer, LedgerError> {
     let mut last = None;
     for _ in 0..READ_TRIES {
         let before = stamp(path)?;
-        let result = read_once(path, !before.log, &work).await;
+        let result = read_once(path, !before.log, question).await;
         if before.log {
             match result {
                 // The last host went away between the look and the open, and took its log along.
@@ -91,16 +128,10 @@ async fn read<T>(path: &Path, work: impl AsyncFn(&mut SqliteConnection) -> Resul
     Err(last.unwrap_or_else(|| LedgerError::Unavailable { message: "hosts come and go too fast to read it".to_owned() }))
 }
 
-async fn read_once<T>(
-    path: &Path,
-    immutable: bool,
-    work: &impl AsyncFn(&mut SqliteConnection) -> Result<T, RowError>,
-) -> Result<T, LedgerError> {
+async fn read_once<Q: Question>(path: &Path, immutable: bool, question: &Q) -> Result<Q::Answer, LedgerError> {
     let told = |error: sqlx::Error| match result_code(&error) {
-        Some(SQLITE_CANTOPEN | super::session::SQLITE_NOTADB) => {
-            let not_a_database = result_code(&error) == Some(super::session::SQLITE_NOTADB);
-            cannot_open(path, if not_a_database { "it is not a SQLite database".to_owned() } else { error.to_string() })
-        }
+        Some(SQLITE_NOTADB) => cannot_open(path, NOT_A_DATABASE.to_owned()),
+        Some(SQLITE_CANTOPEN) => cannot_open(path, error.to_string()),
         _ => before_commit(&error),
     };
     let mut conn = options(path).read_only(true).immutable(immutable).connect().await.map_err(told)?;
@@ -109,7 +140,7 @@ async fn read_once<T>(
     if found != Contents::Ledger {
         return Err(refusal(path, found));
     }
-    let result = work(&mut conn).await?;
+    let answer = question.ask(&mut conn).await?;
     conn.close().await.map_err(told)?;
-    Ok(result)
+    Ok(answer)
 }
