@@ -27,8 +27,8 @@ use pace::Pace;
 
 /// How many bytes are made at a time.
 const BLOCK_BYTES: usize = 1024 * 1024;
-/// The longest that a read waits for its turn before it says that there is nothing now.
-const MAX_WAIT: Duration = Duration::from_millis(50);
+/// How often a source without an end is asked for splits anew, though it never has any.
+const ASKED_AGAIN: Duration = Duration::from_secs(1);
 
 /// Orders of a shop that does not exist: id, customer, product, quantity, price, created. The same ones for the same seed.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -83,16 +83,14 @@ impl GenerateSourceConfig {
 /// Orders of a shop.
 pub struct GenerateSource {
     config: GenerateSourceConfig,
-    /// One a split.
-    paces: Vec<Arc<Pace>>,
+    pace: Arc<Pace>,
 }
 
 impl GenerateSource {
     /// A source of orders.
     pub fn new(config: GenerateSourceConfig) -> Self {
-        let splits = config.splits();
-        let paces = (0..splits).map(|split| Arc::new(Pace::new(config.rate.as_ref().map(|rate| rate.0), splits, split))).collect();
-        Self { config, paces }
+        let pace = Arc::new(Pace::new(config.rate.as_ref().map(|rate| rate.0)));
+        Self { config, pace }
     }
 
     /// The number of a split.
@@ -156,7 +154,6 @@ impl Source for GenerateSource {
     async fn open(&self, split: &SplitId, from: Option<&Position>) -> Result<Box<dyn SplitReader>, SourceError> {
         let number = self.number(split)?;
         let next = from.map(|position| decode(split, position)).transpose()?.unwrap_or(0);
-        let pace = self.paces.get(usize::try_from(number).unwrap_or(usize::MAX)).cloned();
         Ok(Box::new(GenerateReader {
             split: split.clone(),
             orders: Orders::new(self.config.seed, self.config.format),
@@ -164,14 +161,13 @@ impl Source for GenerateSource {
             splits: self.config.splits(),
             next,
             end: self.records_of(number),
-            pace: pace.unwrap_or_default(),
+            pace: self.pace.clone(),
             made: Vec::new(),
         }))
     }
 
     async fn changed(&self) -> Result<(), SourceError> {
-        // Orders are due all the time; a split whose turn has not come says so itself.
-        crate::clock::sleep(MAX_WAIT * 4).await;
+        crate::clock::sleep(ASKED_AGAIN).await;
         Ok(())
     }
 
@@ -266,10 +262,7 @@ impl SplitReader for GenerateReader {
             return Ok(Read::End);
         }
         let most = left.min(u64::from(limits.records.max(1)));
-        let due = self.pace.due(most, MAX_WAIT).await;
-        if due == 0 {
-            return Ok(Read::Idle);
-        }
+        let due = self.pace.due(most).await;
         let batch = self.make(limits, due)?;
         self.pace.took(u64::from(batch.count));
         Ok(Read::Batch(batch))

@@ -7,15 +7,18 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Lets records through at a rate.
-#[derive(Debug, Default)]
+/// Records gather for this long before they go, so that a high rate is not made of single records.
+const GATHER_SECONDS: f64 = 0.02;
+
+/// Lets records through at a rate, over all splits of a source.
+#[derive(Debug)]
 pub(super) struct Pace {
     /// Records a second; `None`: as fast as they are taken.
     rate: Option<f64>,
     state: Mutex<Option<State>>,
 }
 
-/// How many records may go now.
+/// How many records may go.
 #[derive(Clone, Copy, Debug)]
 struct State {
     allowed: f64,
@@ -23,21 +26,22 @@ struct State {
 }
 
 impl Pace {
-    /// A split's part of a rate over all splits.
-    pub(super) fn new(rate: Option<u64>, splits: u64, split: u64) -> Self {
-        let own = rate.map(|rate| (rate / splits + u64::from(split < rate % splits)) as f64);
-        // A split whose part is nothing still goes on now and then, or the source would never end.
-        Self { rate: own.map(|rate| rate.max(1.0 / splits as f64)), state: Mutex::new(None) }
+    /// So many records a second.
+    pub(super) fn new(rate: Option<u64>) -> Self {
+        Self { rate: rate.map(|rate| rate.max(1) as f64), state: Mutex::new(None) }
     }
 
-    /// How many of `most` records may go now. Waits a little if none may.
-    pub(super) async fn due(&self, most: u64, wait: Duration) -> u64 {
+    /// How many of `most` records may go now, at least one. Waits until it is so, a second at the longest unless others take them.
+    pub(super) async fn due(&self, most: u64) -> u64 {
         let Some(rate) = self.rate else { return most };
-        let now = self.allowed(rate);
-        if now < 1.0 {
-            clock::sleep(Duration::from_secs_f64((1.0 - now) / rate).min(wait)).await;
+        let wanted = (rate * GATHER_SECONDS).max(1.0).min(most as f64);
+        loop {
+            let allowed = self.allowed(rate);
+            if allowed >= wanted {
+                return (allowed as u64).clamp(1, most);
+            }
+            clock::sleep(Duration::from_secs_f64((wanted - allowed) / rate)).await;
         }
-        (self.allowed(rate) as u64).min(most)
     }
 
     /// So many records have gone.
@@ -52,7 +56,7 @@ impl Pace {
         let now = clock::now();
         let state = state.get_or_insert(State { allowed: 0.0, at: now });
         let gained = now.duration_since(state.at).as_secs_f64() * rate;
-        state.allowed = (state.allowed + gained).min(rate.max(1.0));
+        state.allowed = (state.allowed + gained).min(rate);
         state.at = now;
         state.allowed
     }
