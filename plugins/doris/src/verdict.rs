@@ -156,7 +156,7 @@ pub(crate) fn refusal(reply: &Reply) -> Error {
     // A front end that cannot find a back end says so in the same shape as one that refuses; the words tell.
     let text = words.to_ascii_lowercase();
     let later = LATER.iter().any(|phrase| text.contains(phrase));
-    let person = is_refusal(reply) || matches!(reply, Reply::Short { .. }) || text.contains("access denied");
+    let person = is_refusal(reply) || matches!(reply, Reply::Short { .. }) || PERSON.iter().any(|phrase| text.contains(phrase));
     let error = if person && !later { refused(words) } else { unavailable(words) };
     error.with_code(code)
 }
@@ -190,7 +190,7 @@ const LATER: &[&str] = &[
 /// Phrases of a load whose records are the fault, lower case.
 const DATA: &[&str] = &["data_quality_error", "too many filtered rows", "unqualified data", "parse json data"];
 
-/// Phrases of a load that a person must change something for, lower case.
+/// Phrases that a person must change something for, lower case.
 const PERSON: &[&str] = &[
     "access denied",
     "not_authorized",

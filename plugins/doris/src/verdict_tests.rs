@@ -235,6 +235,10 @@ fn refusals_of_a_front_end() {
         (short("FAILED", "No backend load available, policy: x"), ErrorKind::Unavailable),
         (Reply::Entity { code: 401, msg: "Unauthorized".into(), data: "Need auth information.".into() }, ErrorKind::Refused),
         (Reply::Entity { code: 1, msg: "Internal Error".into(), data: "Access denied for user".into() }, ErrorKind::Refused),
+        (
+            Reply::Entity { code: 1, msg: "Error".into(), data: "errCode = 7, detailMessage = unknown table, tableName=t".into() },
+            ErrorKind::Refused,
+        ),
         (Reply::Entity { code: 1, msg: "Internal Error".into(), data: "master is unknown".into() }, ErrorKind::Unavailable),
         (Reply::Other { http_status: 404, text: "Not Found".into() }, ErrorKind::Refused),
         (Reply::Other { http_status: 502, text: String::new() }, ErrorKind::Unavailable),
