@@ -146,13 +146,13 @@ codes! {
         "Check the disks and network mounts among the granted folders.";
     PluginDead = "plugin-dead", Host, Later,
         "An instance was called after a failure that ended it.",
-        "Report it: the host should have made a new one.";
+        "Report it to Weir, with the log: the host should have made a new one.";
     HandleFormat = "handle-format", User, Never,
         "A prepared handle has a format that the loaded plugin does not commit.",
         "Put back a version of the plugin that commits this format until nothing is owed.";
     WrongInstance = "wrong-instance", Host, Never,
         "A transaction of one sink or lane was handed to an instance of another.",
-        "Report it.";
+        "Report it to Weir, with the log.";
     ColumnMissing = "column-missing", User, Never,
         "The plugin asks for keys, timestamps, headers or record ends that the batch does not have.",
         "Use a source that has them, or configure the sink without.";

@@ -39,5 +39,5 @@ pub use model::{
     Role,
 };
 pub use plugin::Plugin;
-pub use sink::{CommitFailure, Committer, OpenWriter, Writer};
+pub use sink::{CommitFailure, CommitProblem, Committer, OpenWriter, Writer};
 pub use version::SUPPORTED as SUPPORTED_CONTRACTS;

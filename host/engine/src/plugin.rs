@@ -1,5 +1,6 @@
 //! A loaded plugin: what it is, what it wants, and instances of it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use wasmtime::component::InstancePre;
@@ -30,6 +31,12 @@ struct Shared {
     inspection: Inspection,
     description: Description,
     pre: InstancePre<State>,
+}
+
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugin").field("inspection", &self.shared.inspection).finish_non_exhaustive()
+    }
 }
 
 impl Plugin {

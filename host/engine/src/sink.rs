@@ -110,13 +110,22 @@ pub struct Committer {
     formats: Vec<String>,
 }
 
-/// A commit that did not work. The permit is good for another try, in this committer if it is usable, else in another one.
+/// A commit that settled nothing. The permit is good for another try, in this committer if it is usable, else in another one.
 #[derive(Debug)]
 pub struct CommitFailure {
     /// The right to try again.
     pub permit: CommitPermit,
     /// What happened.
-    pub error: PluginError,
+    pub problem: CommitProblem,
+}
+
+/// Why a commit settled nothing.
+#[derive(Debug)]
+pub enum CommitProblem {
+    /// The target no longer remembers the transaction: [`Verdict::Unknown`].
+    Unknown,
+    /// The call failed.
+    Failed(PluginError),
 }
 
 impl Committer {
@@ -134,13 +143,17 @@ impl Committer {
         self.instance.is_alive()
     }
 
-    /// Makes a prepared transaction visible.
+    /// Makes a prepared transaction visible. The verdict is never [`Verdict::Unknown`]: that is a failure, because the permit is needed again.
     pub async fn commit(&mut self, permit: CommitPermit) -> Result<Verdict, Box<CommitFailure>> {
         let answer = match self.refuse(&permit) {
             Some(error) => Err(error),
             None => self.instance.commit(permit.transaction(), permit.handle()).await,
         };
-        answer.map_err(|error| Box::new(CommitFailure { permit, error }))
+        match answer {
+            Ok(Verdict::Unknown) => Err(Box::new(CommitFailure { permit, problem: CommitProblem::Unknown })),
+            Ok(settled @ (Verdict::Committed | Verdict::AlreadyCommitted | Verdict::Lost)) => Ok(settled),
+            Err(error) => Err(Box::new(CommitFailure { permit, problem: CommitProblem::Failed(error) })),
+        }
     }
 
     /// Makes sure that a transaction is not visible and never will be.

@@ -140,6 +140,8 @@ impl Client {
             _ => return Err(invalid("the scheme is neither http nor https")),
         };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        // One way of writing each address of version 6, as in the grants.
+        let host = host.parse::<std::net::Ipv6Addr>().map_or(host, |address| address.to_string());
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let address = HostPort { host, port };
         if !self.grants.allows_http(&address.host, port) {
@@ -242,3 +244,7 @@ impl WasiHttpHooks for Hooks {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+mod tests;
