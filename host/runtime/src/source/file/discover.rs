@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use weir_protocol::{Positions, SplitId};
 
 use super::blocks::Compression;
+use super::explain;
 use super::header::broken;
 use super::identity::{FileId, Head, Stamp, born, read_at_most, short_hash};
 use super::place::Place;
 use super::shared::Shared;
-use crate::source::codes::{self, Code};
-use crate::source::SourceError;
+use crate::source::{SourceError, codes};
 
 /// The splits that have a decided position.
 pub(super) type Known = BTreeMap<SplitId, (FileId, Place)>;
@@ -219,7 +219,7 @@ impl<'a> Look<'a> {
         if let Some(place) = place.filter(|place| !place.compressed) {
             let largest = self.shared.largest_size(split, &place);
             if meta.len() < largest && !self.shared.abandoned(split) {
-                return Err(lost(codes::TRUNCATED, "was cut short", split, &place, meta.len(), largest));
+                return Err(name(split, explain::unread(codes::TRUNCATED, "was cut short", &place, meta.len()..largest)));
             }
         }
         Ok(true)
@@ -299,7 +299,7 @@ impl<'a> Look<'a> {
         let beginning = Place::beginning(last_path.display().to_string(), 0, None, false);
         let place = place.unwrap_or(&beginning);
         let largest = self.shared.largest_size(split, place);
-        Err(lost(code, what, split, place, place.offset, largest))
+        Err(name(split, explain::unread(code, what, place, place.offset..largest)))
     }
 }
 
@@ -331,8 +331,7 @@ pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> SourceError {
     SourceError::io(codes::UNREADABLE, &format!("cannot read {}", path.display()), error)
 }
 
-/// An error that names bytes that were there and cannot be read any more.
-pub(super) fn lost(code: Code, what: &str, split: &SplitId, place: &Place, from: u64, to: u64) -> SourceError {
-    let missing = if to > from { format!("bytes {from} to {to}") } else { "what it held".to_owned() };
-    SourceError::stop(code, format!("{} {what}: {missing}, from record {} on, cannot be read (split {split}). {}", place.path, place.record, code.remedy))
+/// Says which split an error is about: `abandon` wants to know.
+fn name(split: &SplitId, error: SourceError) -> SourceError {
+    SourceError { message: format!("{} (split {split})", error.message), ..error }
 }

@@ -1,6 +1,7 @@
 //! What is wrong with a file, for people: the file, the line, the record, the byte, and what to do.
 
 use std::io;
+use std::ops::Range;
 
 use super::config::{FileFormat, FileSourceConfig};
 use super::cut::{Problem, ProblemKind};
@@ -31,9 +32,11 @@ pub(super) fn problem(problem: &Problem, place: &Place, window: &[u8], config: &
 }
 
 /// Bytes that were there, have not been read, and cannot be read any more.
-pub(super) fn unread(code: Code, what: &str, place: &Place, seen: u64) -> SourceError {
-    let Place { path, offset, record, .. } = place;
-    SourceError::stop(code, format!("{path} {what}: bytes {offset} to {seen}, from record {record} on, were there and have not been read. {}", code.remedy))
+pub(super) fn unread(code: Code, what: &str, place: &Place, range: Range<u64>) -> SourceError {
+    let Place { path, record, .. } = place;
+    let Range { start, end } = range;
+    let missing = if end > start { format!("bytes {start} to {end}, from record {record} on, were there") } else { "what it held is gone".to_owned() };
+    SourceError::stop(code, format!("{path} {what}: {missing} and cannot be read any more. {}", code.remedy))
 }
 
 /// A line that grew after it was taken as the last.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use weir_protocol::SplitId;
 
 use super::blocks::{Blocks, Compression, is_broken};
-use super::discover::{Listing, file_id, holds, inodes, lost, unreadable};
+use super::discover::{Listing, file_id, holds, inodes, unreadable};
+use super::explain;
 use super::header::{broken, check_same, read_header};
 use super::identity::{FileId, born};
 use super::place::Place;
@@ -49,7 +50,7 @@ impl Opening {
             false => unreadable(&path, &error),
         })?;
         if !there {
-            return Err(changed(&path, &from, &self.split));
+            return Err(changed(&path, &from));
         }
         if self.shared.is_csv()
             && let Some(header) = read_header(&path, self.shared.config.max_record(), false)?
@@ -110,16 +111,16 @@ impl Opening {
         }
         let in_place = std::fs::metadata(&from.path).is_ok_and(|meta| std::os::unix::fs::MetadataExt::ino(&meta) == id.inode);
         if in_place {
-            return Err(lost(codes::CHANGED, "does not hold any more what was read from it", &self.split, &from, from.offset, largest));
+            return Err(explain::unread(codes::CHANGED, "does not hold any more what was read from it", &from, from.offset..largest));
         }
-        Err(lost(codes::LOST_FILE, "is not there any more, nor under another name in its folder", &self.split, &from, from.offset, largest))
+        Err(explain::unread(codes::LOST_FILE, "is not there any more, nor under another name in its folder", &from, from.offset..largest))
     }
 }
 
-fn changed(path: &Path, from: &Place, split: &SplitId) -> SourceError {
+fn changed(path: &Path, from: &Place) -> SourceError {
     let code = codes::CHANGED;
     SourceError::stop(
         code,
-        format!("{} does not hold any more what was read from it before byte {} (split {split}, record {}). {}", path.display(), from.offset, from.record, code.remedy),
+        format!("{} does not hold any more what was read from it before byte {}, record {}. {}", path.display(), from.offset, from.record, code.remedy),
     )
 }

@@ -248,13 +248,13 @@ impl FileReader {
         match self.dry {
             Some(Dry::Replaced { size }) => self.after_replacement(size),
             Some(Dry::End { links: 0 }) if follow && !self.window().is_empty() => {
-                Err(explain::unread(codes::LOST_FILE, "was removed before its last line was written to its end", &self.place, self.place.seen))
+                Err(explain::unread(codes::LOST_FILE, "was removed before its last line was written to its end", &self.place, self.place.offset..self.place.seen))
             }
             Some(Dry::End { links: 0 }) if follow => Ok(self.end()),
             Some(Dry::End { .. }) | None if follow => Ok(self.pause()),
             Some(Dry::End { .. }) | None => match self.bound {
                 Some(bound) if self.place.offset < bound => {
-                    Err(explain::unread(codes::TRUNCATED, "became smaller while it was read", &self.place, bound))
+                    Err(explain::unread(codes::TRUNCATED, "became smaller while it was read", &self.place, self.place.offset..bound))
                 }
                 Some(_) | None => Ok(self.end()),
             },
@@ -272,7 +272,7 @@ impl FileReader {
             );
             return Ok(self.end());
         }
-        Err(explain::unread(codes::TRUNCATED, "was cut short or overwritten while it was read", &self.place, seen))
+        Err(explain::unread(codes::TRUNCATED, "was cut short or overwritten while it was read", &self.place, self.place.offset..seen))
     }
 
     fn end(&mut self) -> Read {
