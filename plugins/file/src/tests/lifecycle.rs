@@ -82,7 +82,9 @@ fn batches_larger_and_smaller_than_the_buffer_arrive_whole_and_in_order() {
     let mut writer = open(PLAIN, Role::Writer, folder.clone());
     writer.begin("l", [1; 16]).unwrap();
     let mut expected = String::new();
-    for (index, size) in [1, 10, BUFFER_BYTES / 4 - 3, BUFFER_BYTES - 20, 5, 3 * BUFFER_BYTES + 7, 2, BUFFER_BYTES].iter().enumerate() {
+    for (index, size) in
+        [1, 10, BUFFER_BYTES / 4, 5, BUFFER_BYTES / 4 - 3, BUFFER_BYTES - 20, 5, 3 * BUFFER_BYTES + 7, 2, BUFFER_BYTES].iter().enumerate()
+    {
         let line = format!("{index}{}\n", "x".repeat(*size));
         writer.invoke("l", lines(&line)).unwrap();
         expected.push_str(&line);
