@@ -268,3 +268,30 @@ fn why(code: &impl Debug) -> String {
     }
     words
 }
+
+#[cfg(test)]
+mod tests {
+    use wasip2::http::types::DnsErrorPayload;
+
+    use super::*;
+
+    #[test]
+    fn only_what_never_left_the_host_counts_as_not_sent() {
+        let dns = DnsErrorPayload { rcode: Some("NXDOMAIN".into()), info_code: None };
+        for (code, nothing_sent, words) in [
+            (ErrorCode::HttpRequestDenied, true, "grant: { http: [...] }"),
+            (ErrorCode::ConnectionRefused, true, "fe:8030 cannot be reached: connection refused"),
+            (ErrorCode::DnsError(dns), true, "NXDOMAIN"),
+            (ErrorCode::TlsCertificateError, true, "tls certificate error"),
+            (ErrorCode::HttpRequestUriInvalid, true, "http request uri invalid"),
+            (ErrorCode::ConnectionTerminated, false, "the connection to fe:8030 broke: connection terminated"),
+            (ErrorCode::HttpResponseTimeout, false, "http response timeout"),
+            (ErrorCode::HttpProtocolError, false, "http protocol error"),
+            (ErrorCode::InternalError(Some("Broken Pipe".into())), false, "Broken Pipe"),
+        ] {
+            let error = failure("fe:8030", code);
+            assert_eq!(error.nothing_sent(), nothing_sent, "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+}
