@@ -40,16 +40,23 @@ pub struct EpochDraft<'a> {
 }
 
 impl EpochDraft<'_> {
-    /// The decision to write, after a check that every sink holds what was read, all of it and nothing else (EO-6). `None`: nothing moved, so
-    /// there is nothing to decide and the epoch's number is not used.
+    /// The decision to write, after a check that every sink holds what was read, all of it and nothing else (EO-6), and that reading goes on where
+    /// that ends (EO-3). `None`: nothing moved, so there is nothing to decide and the epoch's number is not used.
     pub fn seal(self) -> Result<Option<Decision>, ProtocolError> {
         let epoch = self.state.head().epoch.next();
+        if let Some(lane) = self.lanes.keys().copied().find(|lane| lane.0 >= self.manifest.lanes) {
+            return Err(ProtocolError::NoSuchLane { epoch, lane, lanes: self.manifest.lanes });
+        }
         let mut positions = Positions::new();
         let mut handles = Vec::new();
         for number in 0..self.manifest.lanes {
             let lane = Lane(number);
             let wrong = |sink: &SinkId, problem: String| ProtocolError::WrongContents { epoch, sink: sink.clone(), lane, problem };
             let part = self.lanes.get(&lane).cloned().unwrap_or_default();
+            let ends: BTreeMap<_, _> = part.read.iter().map(|slice| (&slice.split, &slice.to)).collect();
+            if let Some((split, _)) = ends.iter().find(|(split, to)| part.positions.get(split) != Some(to)) {
+                return Err(ProtocolError::WrongPosition { epoch, lane, split: (*split).clone() });
+            }
             for sink in &self.manifest.sinks {
                 match part.prepared.get(&sink.sink) {
                     Some(prepared) => check_contents(prepared, &part.read).map_err(|problem| wrong(&sink.sink, problem))?,
@@ -58,7 +65,9 @@ impl EpochDraft<'_> {
                 }
             }
             for (sink, prepared) in part.prepared {
-                if self.manifest.sink(&sink).is_none() || prepared.transaction.epoch != epoch || prepared.transaction.lane != lane {
+                let transaction = &prepared.transaction;
+                let is_due = transaction.sink == sink && transaction.epoch == epoch && transaction.lane == lane;
+                if self.manifest.sink(&sink).is_none() || !is_due {
                     return Err(wrong(&sink, format!("it prepared {}, which is not due", prepared.transaction.label)));
                 }
                 if prepared.handle.len() > MAX_HANDLE_BYTES {
@@ -101,7 +110,7 @@ fn check_contents(prepared: &PreparedHandle, read: &[Slice]) -> Result<(), Strin
     let before = rejected.len();
     rejected.dedup();
     let within = |(split, record): &(&SplitId, u64)| {
-        read.iter().any(|slice| slice.split == **split && (slice.first..slice.first + slice.records).contains(record))
+        read.iter().any(|slice| slice.split == **split && (slice.first..slice.first.saturating_add(slice.records)).contains(record))
     };
     if rejected.len() != before || !rejected.iter().all(within) {
         return Err("it rejected a record twice, or one that it never got".to_owned());

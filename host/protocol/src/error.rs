@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::ids::{Attempt, Epoch, Generation, Hash, Label, Lane, MAX_LABEL_BYTES, MAX_NAME_BYTES, MAX_SPLIT_ID_BYTES, SinkId};
+use crate::ids::{Attempt, Epoch, Generation, Hash, Label, Lane, MAX_LABEL_BYTES, MAX_NAME_BYTES, MAX_SPLIT_ID_BYTES, SinkId, SplitId};
 
 /// Why the protocol refuses to go on. None of these is mended by trying again.
 #[derive(Debug, Error)]
@@ -126,6 +126,26 @@ pub enum ProtocolError {
         lane: Lane,
         /// What does not fit, with both figures.
         problem: String,
+    },
+    /// A lane's positions that do not follow from what it read (EO-3).
+    #[error("EO-3: epoch {epoch}: lane {lane} read split {split} to one position and goes on at another")]
+    WrongPosition {
+        /// The epoch.
+        epoch: Epoch,
+        /// The lane.
+        lane: Lane,
+        /// The split.
+        split: SplitId,
+    },
+    /// A lane that the manifest does not have (EO-6).
+    #[error("EO-6: epoch {epoch}: there is no lane {lane}, the manifest has {lanes}")]
+    NoSuchLane {
+        /// The epoch.
+        epoch: Epoch,
+        /// The lane.
+        lane: Lane,
+        /// How many there are, numbered from 0.
+        lanes: u32,
     },
     /// An invariant that events broke.
     #[error(transparent)]

@@ -17,6 +17,8 @@ pub mod ids;
 pub mod invariants;
 pub mod permit;
 pub mod state;
+#[cfg(test)]
+mod tests;
 
 pub use error::ProtocolError;
 pub use facts::*;

@@ -8,7 +8,7 @@
 //! }
 //! ```
 
-use crate::facts::{Decision, PreparedHandle};
+use crate::facts::{Decision, PreparedHandle, Replacement};
 use crate::ids::Transaction;
 
 /// A value that a ledger has read from, or written to, durable storage in this process, after a synced write of this process.
@@ -74,9 +74,16 @@ impl Durable<Decision> {
     }
 }
 
+impl Durable<Replacement> {
+    /// The right to commit the handle that stands in for a lost one.
+    pub fn permit(&self) -> CommitPermit {
+        CommitPermit::for_handle(&self.0.handle)
+    }
+}
+
 /// The right to abort one transaction: no decision names it, and none still can (EO-2).
 ///
-/// It comes from a sweep debt, whose generation can decide nothing any more, or from a flight whose decision was never sent.
+/// It comes from a sweep debt, whose generation can decide nothing any more.
 #[derive(Debug)]
 pub struct AbortPermit {
     transaction: Transaction,

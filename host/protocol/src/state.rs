@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::ProtocolError;
-use crate::facts::{Confirmation, Decision, Head, MAX_EPOCHS_IN_FLIGHT, PipelineFacts, Positions, PreparedHandle};
+use crate::facts::{Confirmation, Decision, Head, MAX_EPOCHS_IN_FLIGHT, PipelineFacts, Positions, PreparedHandle, Replacement};
 use crate::ids::{Epoch, Label};
 use crate::permit::{CommitPermit, Durable};
 
@@ -40,7 +40,9 @@ impl PipelineState {
             return Err(ProtocolError::ChainBroken { epoch: facts.head.epoch, expected: state.head.hash, found: facts.head.hash });
         }
         state.check_positions_known(&facts.decisions)?;
-        state.replace_lost(facts)?;
+        for replacement in &facts.replacements {
+            state.replace_lost(replacement)?;
+        }
         for confirmation in &facts.confirmations {
             state.apply_confirmation(confirmation)?;
         }
@@ -65,6 +67,11 @@ impl PipelineState {
             self.unconfirmed.remove(&confirmation.epoch);
         }
         Ok(())
+    }
+
+    /// Records that another handle stands in for a lost one.
+    pub fn apply_replacement(&mut self, replacement: &Durable<Replacement>) -> Result<(), ProtocolError> {
+        self.replace_lost(replacement.get())
     }
 
     /// The newest decision.
@@ -132,15 +139,13 @@ impl PipelineState {
         Ok(())
     }
 
-    /// Puts each replacement in the place of the handle that it stands in for.
-    fn replace_lost(&mut self, facts: &PipelineFacts) -> Result<(), ProtocolError> {
-        for replacement in &facts.replacements {
-            let epoch = replacement.handle.transaction.epoch;
-            let unnamed = || ProtocolError::Unnamed { label: replacement.lost.clone() };
-            let handles = self.unconfirmed.get_mut(&epoch).ok_or_else(unnamed)?;
-            handles.remove(&replacement.lost).ok_or_else(unnamed)?;
-            handles.insert(replacement.handle.transaction.label.clone(), replacement.handle.clone());
-        }
+    /// Puts a replacement in the place of the handle that it stands in for.
+    fn replace_lost(&mut self, replacement: &Replacement) -> Result<(), ProtocolError> {
+        let epoch = replacement.handle.transaction.epoch;
+        let unnamed = || ProtocolError::Unnamed { label: replacement.lost.clone() };
+        let handles = self.unconfirmed.get_mut(&epoch).ok_or_else(unnamed)?;
+        handles.remove(&replacement.lost).ok_or_else(unnamed)?;
+        handles.insert(replacement.handle.transaction.label.clone(), replacement.handle.clone());
         Ok(())
     }
 }
