@@ -45,7 +45,8 @@ pub struct PipelineSummary {
 /// The outcome of a decision that could be told.
 #[derive(Debug)]
 pub enum Decided {
-    /// It is durable. Found at the head already, word for word, counts as made: the answer to an earlier try was lost.
+    /// It is durable. Found already, word for word, counts as made: the answer to an earlier try was lost. Also when another generation has
+    /// decided more since, so that nobody takes for refused what will be committed.
     Made(Durable<Decision>),
     /// It is not, and never will be: another generation was raised, or another decision extends the same base.
     Refused {
@@ -94,6 +95,9 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     ///
     /// [`LedgerError::Unavailable`] means that the outcome is unknown: ask again with the same decision until the answer is a
     /// [`Decided`]. [`LedgerError::MustRestart`] means that this process can no longer tell what is durable: end it without aborting anything.
+    /// [`LedgerError::Fenced`] means that newer generations have decided so much that this can no longer be told either. A generation that has stepped
+    /// down decides nothing more ([`ProtocolError::SteppedDown`](weir_protocol::ProtocolError::SteppedDown)), and a confirmation of what no decision names is
+    /// an error that leaves everything unwritten.
     async fn decide(&self, decision: &Decision, confirmations: &[Confirmation]) -> Result<Decided, LedgerError>;
 
     /// Writes confirmations that no decision carried. Fenced by the generation. Repeating one changes nothing.
@@ -110,9 +114,10 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Records a try other than the first, before its `begin`. Fenced; durable before it returns.
     async fn record_attempt(&self, pipeline: &PipelineId, generation: Generation, attempt: &AttemptRecord) -> Result<(), LedgerError>;
 
-    /// Strikes the debt of a generation that ended. Fenced by the running generation.
+    /// Strikes the debt of a generation that ended. Fenced by the running generation. Striking one that is not owed changes nothing.
     async fn discharge(&self, pipeline: &PipelineId, generation: Generation, owed_by: Generation) -> Result<(), LedgerError>;
 
-    /// The running generation has ended and has nothing under way that no decision names: the next one owes no sweep for it.
+    /// The running generation has ended and has nothing under way that no decision names: the next one owes no sweep for it. From here on it
+    /// can confirm and discharge, and begin nothing.
     async fn step_down(&self, pipeline: &PipelineId, generation: Generation) -> Result<(), LedgerError>;
 }
