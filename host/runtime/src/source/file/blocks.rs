@@ -52,12 +52,12 @@ pub(super) struct Blocks {
 /// What a look for more bytes found.
 #[derive(Debug)]
 pub(super) enum Fetched {
-    /// So many bytes. The file has that size on disk.
-    More { bytes: usize, size: u64 },
+    /// More. The file has that size on disk.
+    More { size: u64 },
     /// None, for now or for good. The file has that size on disk, and so many names.
     Nothing { size: u64, links: u64 },
-    /// The file no longer holds what was read from it: it was cut short, or overwritten.
-    Replaced { size: u64 },
+    /// The file no longer holds what was read from it: it was cut short, or overwritten. It has that size now, and was seen to have had `unread` before.
+    Replaced { size: u64, unread: u64 },
     /// The compressed data ends too early or is damaged.
     Broken(io::Error),
 }
@@ -111,28 +111,25 @@ impl Blocks {
 
     fn fetch_plain(&mut self, room: usize) -> io::Result<Fetched> {
         let Input::Plain(file) = &self.input else { return Ok(Fetched::Nothing { size: 0, links: 0 }) };
+        let intact = follows(file, self.next, &self.recent)?;
         let meta = file.metadata()?;
         let size = meta.len();
-        if size < self.next {
-            return Ok(Fetched::Replaced { size });
+        if !intact || size < self.next {
+            return Ok(Fetched::Replaced { size, unread: 0 });
         }
-        let there = self.end.map_or(size, |end| end.min(size)) - self.next.min(self.end.unwrap_or(u64::MAX));
+        let there = self.end.unwrap_or(u64::MAX).min(size).saturating_sub(self.next);
         let more = room.min(usize::try_from(there).unwrap_or(usize::MAX));
         let next = self.next;
         let held = self.buffer.window().len();
         let bytes = if more > 0 { self.buffer.fill(more, |space| read_full_at(file, next, space))? } else { 0 };
-        // After reading, so that a file that was overwritten before it or while it went on is noticed.
-        if !self.recent.is_empty() {
-            let mut before = vec![0; self.recent.len()];
-            let got = read_full_at(file, next.saturating_sub(self.recent.len() as u64), &mut before)?;
-            if got < before.len() || before != self.recent {
-                self.buffer.keep(held);
-                return Ok(Fetched::Replaced { size });
-            }
+        // Once more: what was just read is worth nothing if the file was overwritten meanwhile, and what was there before that is lost.
+        if !follows(file, next, &self.recent)? {
+            self.buffer.keep(held);
+            return Ok(Fetched::Replaced { size, unread: size });
         }
         self.next += bytes as u64;
         remember(&mut self.recent, self.buffer.window().get(held..).unwrap_or_default());
-        Ok(if bytes > 0 { Fetched::More { bytes, size } } else { Fetched::Nothing { size, links: meta.nlink() } })
+        Ok(if bytes > 0 { Fetched::More { size } } else { Fetched::Nothing { size, links: meta.nlink() } })
     }
 
     fn fetched(buffer: &mut Buffer, next: &mut u64, room: usize, decoder: &mut impl Read) -> Fetched {
@@ -152,11 +149,16 @@ impl Blocks {
             Ok(0) => Fetched::Nothing { size: 0, links: 1 },
             Ok(bytes) => {
                 *next += bytes as u64;
-                Fetched::More { bytes, size: 0 }
+                Fetched::More { size: 0 }
             }
             Err(error) => Fetched::Broken(error),
         }
     }
+}
+
+/// Do these bytes still lie before that place?
+fn follows(file: &File, place: u64, before: &[u8]) -> io::Result<bool> {
+    Ok(read_at_most(file, place.saturating_sub(before.len() as u64), before.len())? == before)
 }
 
 /// Decompresses up to a place, and gives the last bytes before it; fewer where the data ends before.

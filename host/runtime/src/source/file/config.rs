@@ -5,6 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::memory::Memory;
 use crate::config::values::{Size, Time};
 
 /// Files that a pattern names, read in the order of their names.
@@ -35,6 +36,9 @@ pub struct FileSourceConfig {
     /// Splits whose unread rest is given up for lost, by the id that an error named. Nothing is ever given up without being named here.
     #[serde(default)]
     pub(crate) abandon: Vec<String>,
+    /// What the pipeline's generations tell each other, for as long as the process lives.
+    #[serde(skip)]
+    pub(super) memory: Memory,
 }
 
 /// What a record of a file is.
@@ -65,6 +69,7 @@ impl FileSourceConfig {
             max_record_bytes: default_max_record(),
             poll: default_poll(),
             abandon: Vec::new(),
+            memory: Memory::default(),
         }
     }
 

@@ -129,6 +129,15 @@ impl<'a> Look<'a> {
         for (split, id) in known.iter().map(|(split, (id, _))| (split, id)).chain(listed) {
             by_inode.entry(id.inode).or_default().push((id.clone(), split.clone()));
         }
+        // An earlier generation of this process may have found files whose reading was never decided.
+        for split in shared.config.memory.splits() {
+            if !known.contains_key(&split)
+                && !catalog.listings.contains_key(&split)
+                && let Ok(id) = split.as_str().parse::<FileId>()
+            {
+                by_inode.entry(id.inode).or_default().push((id, split));
+            }
+        }
         for splits in by_inode.values_mut() {
             splits.sort_by_key(|(id, _)| std::cmp::Reverse(id.incarnation));
         }
@@ -230,6 +239,7 @@ impl<'a> Look<'a> {
             return Ok(());
         }
         self.catalog.stamps.insert(path.clone(), (stamp, split.clone()));
+        self.shared.config.memory.note(&split, &path, stamp.size);
         match self.catalog.listings.entry(split.clone()) {
             Entry::Occupied(mut listed) => {
                 listed.get_mut().path = path;
@@ -256,8 +266,8 @@ impl<'a> Look<'a> {
             if ended && !self.shared.config.follow {
                 continue;
             }
-            let listed = self.catalog.listings.get(&split).map(|listing| listing.path.clone());
-            let Some(last_path) = listed.or_else(|| place.as_ref().map(|place| PathBuf::from(&place.path))) else { continue };
+            let found = self.shared.config.memory.of(&split).map(|found| found.path);
+            let Some(last_path) = found.or_else(|| place.as_ref().map(|place| PathBuf::from(&place.path))) else { continue };
             if let Some((path, stamp)) = self.find_moved(&last_path, &split, &id)? {
                 self.add(split.clone(), Some(id), path, stamp)?;
                 self.found.pop();

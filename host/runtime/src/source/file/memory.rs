@@ -8,21 +8,47 @@ use weir_protocol::SplitId;
 
 use super::place::Place;
 
-/// The largest size that each followed file was seen to have, by folder and split, for as long as the process lives. A pipeline that goes back to its last
-/// decision forgets what it read after it; should the file be cut short meanwhile, only this tells that something is missing.
-static SEEN: Mutex<BTreeMap<(PathBuf, SplitId), u64>> = Mutex::new(BTreeMap::new());
+/// The files that a pipeline has found, for as long as the process lives. A pipeline that goes back to its last decision forgets what it read after it;
+/// should a file be cut short or removed meanwhile, only this tells that something is missing. All clones are one memory, so it outlives a generation's source
+/// with the configuration that the source is made of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory(Arc<Mutex<BTreeMap<SplitId, Found>>>);
 
-/// Notes that a file was seen to have that size.
-pub(super) fn note_size(folder: &Path, split: &SplitId, size: u64) {
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = seen.entry((folder.to_owned(), split.clone())).or_default();
-    *known = size.max(*known);
+/// A file that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Where.
+    pub(super) path: PathBuf,
+    /// The largest size that it was seen to have.
+    pub(super) largest: u64,
 }
 
-/// The largest size that a file was seen to have.
-pub(super) fn largest_size(folder: &Path, split: &SplitId) -> u64 {
-    let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    seen.get(&(folder.to_owned(), split.clone())).copied().unwrap_or_default()
+impl Memory {
+    /// Notes that a file was found there, with that size.
+    pub(super) fn note(&self, split: &SplitId, path: &Path, size: u64) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.get_mut(split) {
+            Some(found) => {
+                found.largest = found.largest.max(size);
+                if found.path != path {
+                    found.path = path.to_owned();
+                }
+            }
+            None => {
+                all.insert(split.clone(), Found { path: path.to_owned(), largest: size });
+            }
+        }
+    }
+
+    /// What is known of a split's file.
+    pub(super) fn of(&self, split: &SplitId) -> Option<Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(split).cloned()
+    }
+
+    /// Every split that was ever found.
+    pub(super) fn splits(&self) -> Vec<SplitId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
 }
 
 /// How far each split has been read in this generation, decided or not.

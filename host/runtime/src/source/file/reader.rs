@@ -15,7 +15,7 @@ use super::cut::{Cut, CutLimits, Cutter, HeaderFound, Records, Window, find_head
 use super::identity::short_hash;
 use super::place::Place;
 use super::shared::Shared;
-use super::{explain, header, memory};
+use super::{explain, header};
 use crate::source::{BatchLimits, Read, SourceError, SplitReader, codes};
 
 /// Reads one file in order.
@@ -84,6 +84,8 @@ impl FileReader {
             }
             if starved && self.at_bound() {
                 self.cross_bound();
+            }
+            if self.crosses_bound() {
                 limits.records = 1;
             }
             let held = self.blocks().await?.buffer.window().len();
@@ -130,12 +132,15 @@ impl FileReader {
         self.blocks = Held::Here(blocks);
         let unreadable = |error| SourceError::io(codes::UNREADABLE, &format!("cannot read {} after byte {}", self.place.path, self.place.offset), &error);
         match fetched.map_err(unreadable)? {
-            Fetched::More { size, .. } => self.saw(size),
+            Fetched::More { size } => self.saw(size),
             Fetched::Nothing { size, links } => {
                 self.saw(size);
                 self.dry = Some(Dry::End { links });
             }
-            Fetched::Replaced { size } => self.dry = Some(Dry::Replaced { size }),
+            Fetched::Replaced { size, unread } => {
+                self.saw(unread);
+                self.dry = Some(Dry::Replaced { size });
+            }
             Fetched::Broken(error) if is_broken(&error) => return Err(explain::broken(&self.place, &error)),
             Fetched::Broken(error) => return Err(unreadable(error)),
         }
@@ -146,8 +151,8 @@ impl FileReader {
     fn saw(&mut self, size: u64) {
         if !self.place.compressed {
             self.place.seen = self.place.seen.max(size);
-            if self.shared.config.follow {
-                memory::note_size(&self.shared.folder, &self.split, size);
+            if let Held::Here(blocks) = &self.blocks {
+                self.shared.config.memory.note(&self.split, &blocks.path, size);
             }
         }
     }
@@ -173,6 +178,10 @@ impl FileReader {
         if let Held::Here(blocks) = &mut self.blocks {
             blocks.end = None;
         }
+    }
+
+    fn crosses_bound(&self) -> bool {
+        self.bound.is_some() && self.here().is_some_and(|blocks| blocks.end.is_none())
     }
 
     /// Takes the line feed that came after its record was taken without one. False: more must be seen to tell.

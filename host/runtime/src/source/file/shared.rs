@@ -6,7 +6,7 @@ use glob::{MatchOptions, Pattern};
 use weir_protocol::SplitId;
 
 use super::config::{FileFormat, FileSourceConfig};
-use super::memory::{self, Progress};
+use super::memory::Progress;
 use super::place::Place;
 use crate::source::{SourceError, codes};
 
@@ -55,7 +55,8 @@ impl Shared {
 
     /// The largest size that a split's file was seen to have by anybody, given what a position says.
     pub(super) fn largest_size(&self, split: &SplitId, place: &Place) -> u64 {
-        place.seen.max(memory::largest_size(&self.folder, split))
+        let found = self.config.memory.of(split).map_or(0, |found| found.largest);
+        if place.compressed { place.seen } else { place.seen.max(found) }
     }
 
     /// Was everything read that a split's file was ever seen to hold?

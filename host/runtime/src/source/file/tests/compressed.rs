@@ -65,6 +65,7 @@ async fn a_damaged_file_is_a_coded_stop() {
         bytes.drain(middle..middle + 8);
         folder.write(&name, &bytes);
         assert_error(&folder.refused().await, codes::COMPRESSED_BROKEN, &[&name]);
+        let mut folder = Folder::new(FileFormat::Lines);
         folder.write(&name, [compress(suffix, b"1\n"), b"rubbish".to_vec()].concat());
         assert_error(&folder.refused().await, codes::COMPRESSED_BROKEN, &[&name]);
     }

@@ -225,6 +225,19 @@ async fn copy_and_truncate_of_what_was_read_and_not_decided_is_named_after_the_p
 }
 
 #[tokio::test]
+async fn a_file_that_was_read_and_removed_before_its_epoch_was_decided_is_named_after_the_pipeline_went_back() {
+    for mut folder in [Folder::followed(FileFormat::Lines), Folder::new(FileFormat::Lines)] {
+        folder.write("in", "1\n");
+        folder.write("in-2", "2\n");
+        let mut run = folder.start().await.unwrap();
+        assert_eq!(run.read(&folder.known).await.unwrap().len(), 2);
+        folder.remove("in-2");
+        assert!(run.read(&folder.known).await.unwrap().is_empty(), "the epoch may still be decided");
+        assert_error(&folder.refused().await, codes::LOST_FILE, &["/in-2 ", "bytes 0 to 2"]);
+    }
+}
+
+#[tokio::test]
 async fn a_file_cut_short_beyond_the_position_is_a_coded_stop() {
     let mut folder = Folder::followed(FileFormat::Lines);
     folder.limits.records = 1;
