@@ -42,6 +42,15 @@ pub enum Error {
         fault: Fault,
     },
 
+    /// A probe found that no file can be made in the folder.
+    #[error("the folder {directory} cannot be written: {fault}")]
+    NotWritable {
+        /// The directory of the config.
+        directory: Directory,
+        /// What the file system said.
+        fault: Fault,
+    },
+
     /// The folder is there, but not the one that the transaction was prepared in.
     #[error(
         "{directory} is not the folder that this transaction was prepared in: its marker {marker} {found}, and should say {expected}; \
@@ -144,6 +153,7 @@ impl Error {
             Self::Config(_)
             | Self::NotGranted { .. }
             | Self::NoFolder { .. }
+            | Self::NotWritable { .. }
             | Self::OtherFolder { .. }
             | Self::Marker(_)
             | Self::Both { .. }
@@ -163,7 +173,7 @@ impl Error {
     /// The file system's code, or nothing.
     pub fn code(&self) -> &str {
         match self {
-            Self::Step { fault, .. } | Self::NoFolder { fault, .. } => &fault.code,
+            Self::Step { fault, .. } | Self::NoFolder { fault, .. } | Self::NotWritable { fault, .. } => &fault.code,
             _ => "",
         }
     }

@@ -62,7 +62,9 @@ impl<F: Folder> Sink<F> {
     fn probe(&self, random: [u8; 16]) -> Result<(), Error> {
         let marker = marker::read(&self.folder)?.map(|_| marker::NAME);
         let absent = format!("{}.{}.probe", marker::NAME, marker::FolderId::new(random).as_str());
-        self.folder.check_changeable(&absent, marker).map_err(|fault| Error::NoFolder { directory: self.config.directory.clone(), fault })
+        self.folder
+            .check_changeable(&absent, marker)
+            .map_err(|fault| Error::NotWritable { directory: self.config.directory.clone(), fault })
     }
 
     /// Begins a transaction; `random` becomes the folder's id if it has none.

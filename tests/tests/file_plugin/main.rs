@@ -194,6 +194,7 @@ async fn a_probe_answers_for_the_folder_and_writes_nothing() {
     rig.grants = granted(rig.path(), false);
     let error = rig.probe().await.unwrap_err();
     assert_eq!((error.code(), error.target_code()), (Code::PluginRefused, Some("read-only")));
+    assert!(error.message().contains("/out cannot be written"), "{}", error.message());
 }
 
 #[tokio::test(flavor = "multi_thread")]
