@@ -181,7 +181,9 @@ impl<'a> Driver<'a> {
         let debts = facts.get().debts.iter().map(|debt| debt.generation).collect();
         tracing::info!(pipeline = %work.pipeline, %generation, decided = %state.head().epoch, unconfirmed = state.unconfirmed().count(), "generation raised");
 
-        let mut limits = BatchLimits { bytes: MAX_BATCH_BYTES, records: MAX_BATCH_RECORDS, ends: false };
+        // An epoch ends at a batch boundary, so a batch is no larger than an epoch may become.
+        let records = work.config.checkpoint.records.map_or(MAX_BATCH_RECORDS, |most| u32::try_from(most).unwrap_or(MAX_BATCH_RECORDS));
+        let mut limits = BatchLimits { bytes: MAX_BATCH_BYTES, records: records.min(MAX_BATCH_RECORDS), ends: false };
         for profile in profiles.values() {
             limits.ends |= profile.ends;
             limits.bytes = limits.bytes.min(profile.max_batch_bytes.map_or(MAX_BATCH_BYTES, |wish| wish as usize));

@@ -198,7 +198,7 @@ impl Worker {
             let read = reader.read(&self.setup.limits).await.map_err(|error| Stop::from_source(&split, error))?;
             let to = reader.position();
             if from != to {
-                self.part.positions.insert(split.clone(), to.clone());
+                self.moved(&split, &to);
             }
             match read {
                 Read::Batch(batch) => self.write(batch, from, to).await?,
@@ -222,6 +222,14 @@ impl Worker {
 
     fn position(&self, split: &SplitId) -> Option<&Position> {
         self.part.positions.get(split).or_else(|| self.setup.positions.get(split))
+    }
+
+    /// Notes where a split goes on. What was read of it so far ends there, also where the reader has moved without a record.
+    fn moved(&mut self, split: &SplitId, to: &Position) {
+        self.part.positions.insert(split.clone(), to.clone());
+        if let Some(slice) = self.part.read.iter_mut().rfind(|slice| slice.split == *split) {
+            slice.to = to.clone();
+        }
     }
 
     /// Keeps a reader without anything new for the next time, if there is room.
@@ -264,7 +272,7 @@ impl Worker {
         let index = self.part.read.iter().rposition(|slice| slice.split == batch.split && slice.first + slice.records == first);
         let index = index.unwrap_or_else(|| {
             let tail = Hash::of(&[]);
-            self.part.read.push(Slice { split: batch.split.clone(), from: Some(from), to: to.clone(), first, records: 0, bytes: 0, tail });
+            self.part.read.push(Slice { split: batch.split.clone(), from: Some(from), to, first, records: 0, bytes: 0, tail });
             self.part.read.len() - 1
         });
         let tail = self.tails.entry(index).or_default();
@@ -273,7 +281,6 @@ impl Worker {
         if let Some(slice) = self.part.read.get_mut(index) {
             slice.records += records;
             slice.bytes += bytes;
-            slice.to = to;
         }
     }
 
