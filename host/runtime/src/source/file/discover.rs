@@ -73,14 +73,18 @@ impl Catalog {
         for path in paths {
             look.at(path)?;
         }
-        let moved = look.for_the_missing()?;
-        let mut splits: Vec<SplitId> = Vec::new();
-        for split in moved.into_iter().chain(look.found) {
-            if look.catalog.has_more(&split, shared, known) && !splits.contains(&split) {
-                splits.push(split);
-            }
-        }
+        let mut splits = look.for_the_missing()?;
+        // A file that has been renamed since it was read was most likely rotated, and is older than what has its name now.
+        let (renamed, others): (Vec<SplitId>, Vec<SplitId>) = look.found.into_iter().partition(|split| look.catalog.was_renamed(split, shared, known));
+        splits.extend(renamed);
+        splits.extend(others);
+        splits.retain(|split| self.has_more(split, shared, known));
         Ok(splits)
+    }
+
+    fn was_renamed(&self, split: &SplitId, shared: &Shared, known: &Known) -> bool {
+        let path = self.listings.get(split).map(|listing| &*listing.path);
+        farthest(split, shared, known).is_some_and(|place| path != Some(Path::new(&place.path)))
     }
 
     /// May there be something to read?

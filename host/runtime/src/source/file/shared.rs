@@ -17,8 +17,6 @@ const MATCHING: MatchOptions = MatchOptions { case_sensitive: true, require_lite
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) config: FileSourceConfig,
-    /// The folder that a relative pattern counts from.
-    pub(super) folder: PathBuf,
     /// The pattern, absolute.
     pub(super) pattern: String,
     /// The columns of a CSV source, once they are known.
@@ -35,7 +33,7 @@ impl Shared {
         let base = folder.to_str().ok_or_else(|| bad(format!("its folder {} is not UTF-8", folder.display())))?;
         let pattern = if Path::new(&config.path).is_absolute() { config.path.clone() } else { format!("{}/{}", Pattern::escape(base), config.path) };
         Pattern::new(&pattern).map_err(|error| bad(error.to_string()))?;
-        Ok(Self { config, folder, pattern, columns: Vec::new(), progress: Progress::default() })
+        Ok(Self { config, pattern, columns: Vec::new(), progress: Progress::default() })
     }
 
     /// The files that the pattern names now, in the order of their names.

@@ -4,6 +4,7 @@
 mod bad_input;
 mod compressed;
 mod follow;
+mod histories;
 mod incarnations;
 mod many;
 mod reading;

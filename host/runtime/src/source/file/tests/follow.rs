@@ -129,6 +129,21 @@ async fn a_file_rotated_by_rename_is_read_to_its_end_and_then_the_new_one() {
 }
 
 #[tokio::test]
+async fn a_file_rotated_within_the_pattern_comes_before_the_new_one() {
+    let (folder, mut run) = following(FileFormat::Lines, "1\n").await;
+    folder.append("in", "2\n");
+    folder.rename("in", "in.1");
+    folder.write("in", "3\n");
+    let mut all = Vec::new();
+    for split in run.source.discover(&folder.known).await.unwrap() {
+        let mut records = Records::new();
+        run.read_split(&split, &mut records).await.unwrap();
+        all.extend(texts(&records));
+    }
+    assert_eq!(all, ["2", "3"]);
+}
+
+#[tokio::test]
 async fn a_file_renamed_within_the_pattern_stays_the_same_split() {
     let (mut folder, mut run) = following(FileFormat::Lines, "1\n").await;
     folder.rename("in", "in.1");
