@@ -294,3 +294,52 @@ impl Drop for InstanceRuntime {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::InstanceRuntime;
+
+    /// A file operation that its caller gave up, as a dropped call leaves it behind.
+    async fn given_up(runtime: &InstanceRuntime) -> (mpsc::Sender<()>, Arc<AtomicBool>) {
+        let (release, released) = mpsc::channel::<()>();
+        let done = Arc::new(AtomicBool::new(false));
+        let (started, wait) = tokio::sync::oneshot::channel();
+        let job = {
+            let done = done.clone();
+            move || {
+                let _ = started.send(());
+                let _ = released.recv();
+                std::thread::sleep(Duration::from_millis(100)); // long enough for a close that does not wait to be over
+                done.store(true, Ordering::SeqCst);
+            }
+        };
+        runtime.run(pin!(async { drop(tokio::task::spawn_blocking(job)) })).await;
+        wait.await.unwrap();
+        (release, done)
+    }
+
+    #[tokio::test]
+    async fn closing_waits_for_file_operations_that_were_given_up() {
+        let mut runtime = InstanceRuntime::new().unwrap();
+        let (release, done) = given_up(&runtime).await;
+        release.send(()).unwrap();
+        assert!(runtime.close(Duration::from_secs(30)).await);
+        assert!(done.load(Ordering::SeqCst), "closed while a file operation was under way");
+    }
+
+    #[tokio::test]
+    async fn closing_does_not_wait_for_ever() {
+        let mut runtime = InstanceRuntime::new().unwrap();
+        let (release, done) = given_up(&runtime).await;
+        assert!(!runtime.close(Duration::from_millis(50)).await);
+        assert!(!done.load(Ordering::SeqCst));
+        drop(release);
+    }
+}

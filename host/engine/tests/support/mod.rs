@@ -15,7 +15,7 @@ use weir_protocol::{
 };
 
 /// A component that `make guests` builds. `WEIR_BUILD` names another folder than `build`.
-pub fn component(path: &str) -> PathBuf {
+pub(crate) fn component(path: &str) -> PathBuf {
     let build = std::env::var_os("WEIR_BUILD").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build"), PathBuf::from);
     let file = build.join(path);
     assert!(file.is_file(), "{} is not there: build it with `make plugins guests test-guests`", file.display());
@@ -23,17 +23,17 @@ pub fn component(path: &str) -> PathBuf {
 }
 
 /// One engine for all tests of a binary, with a cache of compiled plugins that the binaries share.
-pub async fn engine() -> Engine {
+pub(crate) async fn engine() -> Engine {
     static ENGINE: OnceCell<Engine> = OnceCell::const_new();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
     ENGINE.get_or_init(|| async { Engine::new(EngineOptions { cache: Some(cache) }).unwrap() }).await.clone()
 }
 
-pub async fn plugin(path: &str) -> Plugin {
+pub(crate) async fn plugin(path: &str) -> Plugin {
     engine().await.load(&component(path)).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-pub fn request(config: serde_json::Value) -> OpenRequest {
+pub(crate) fn request(config: serde_json::Value) -> OpenRequest {
     OpenRequest {
         pipeline: "orders".parse().unwrap(),
         sink: sink(),
@@ -44,12 +44,12 @@ pub fn request(config: serde_json::Value) -> OpenRequest {
     }
 }
 
-pub fn sink() -> SinkId {
+pub(crate) fn sink() -> SinkId {
     "out".parse().unwrap()
 }
 
 /// A folder granted as `/out`.
-pub fn folder() -> (TempDir, Grants) {
+pub(crate) fn folder() -> (TempDir, Grants) {
     let folder = tempfile::tempdir().unwrap();
     let granted = Folder { guest: "/out".to_owned(), host: folder.path().to_owned(), write: true };
     (folder, Grants { folders: vec![granted], ..Grants::default() })
@@ -68,12 +68,12 @@ fn pipeline() -> PipelineId {
 }
 
 /// The transaction of one epoch.
-pub fn transaction(epoch: u64) -> Transaction {
+pub(crate) fn transaction(epoch: u64) -> Transaction {
     labels().transaction(&sink(), Generation(1), Epoch(epoch), Lane(0), Attempt::FIRST).unwrap()
 }
 
 /// Lines as a source hands them over.
-pub fn lines(first: u64, lines: &[&str]) -> Batch {
+pub(crate) fn lines(first: u64, lines: &[&str]) -> Batch {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let mut end = 0;
     let ends = lines.iter().map(|line| {
@@ -86,7 +86,7 @@ pub fn lines(first: u64, lines: &[&str]) -> Batch {
 }
 
 /// The right to commit, as a ledger gives it once a decision is durable.
-pub fn commit_permit(transaction: &Transaction, format: &str, handle: Vec<u8>) -> CommitPermit {
+pub(crate) fn commit_permit(transaction: &Transaction, format: &str, handle: Vec<u8>) -> CommitPermit {
     let handle = PreparedHandle {
         transaction: transaction.clone(),
         format: format.to_owned(),
@@ -109,7 +109,7 @@ pub fn commit_permit(transaction: &Transaction, format: &str, handle: Vec<u8>) -
 }
 
 /// The plugin's error behind a commit that failed.
-pub fn failed(failure: &CommitFailure) -> &PluginError {
+pub(crate) fn failed(failure: &CommitFailure) -> &PluginError {
     match &failure.problem {
         CommitProblem::Failed(error) => error,
         CommitProblem::Unknown => panic!("the verdict was unknown"),
@@ -117,7 +117,7 @@ pub fn failed(failure: &CommitFailure) -> &PluginError {
 }
 
 /// The right to abort the transaction of one epoch, as a sweep debt gives it.
-pub fn abort_permit(epoch: u64) -> weir_protocol::AbortPermit {
+pub(crate) fn abort_permit(epoch: u64) -> weir_protocol::AbortPermit {
     let manifest = Manifest {
         lanes: 1,
         source: "file:orders.txt".to_owned(),
@@ -155,10 +155,10 @@ fn durable<T>(fact: T) -> Durable<T> {
 }
 
 /// What is logged by this thread's tests from now on, as text. The subscriber is the process's, so a test that reads it filters for its own.
-pub struct Captured(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+pub(crate) struct Captured(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl Captured {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         use tracing_subscriber::fmt::MakeWriter;
         #[derive(Clone)]
         struct Sink(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
@@ -183,7 +183,7 @@ impl Captured {
         Self(buffer)
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
 }

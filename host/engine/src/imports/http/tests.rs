@@ -119,11 +119,11 @@ async fn a_body_that_is_finished_is_ended_cleanly() {
     let sending = fixture.client.send(fixture.request(Method::PUT, sent), None);
     let serving = async {
         let mut connection = fixture.accept().await;
-        stream.write(Bytes::from_static(b"all of it\n")).unwrap();
+        stream.write(Bytes::from_static(b"all of it")).unwrap();
         drop(stream);
         host.finish(None).unwrap();
         let heard = read_until(&mut connection, "0\r\n\r\n").await;
-        assert!(heard.contains("transfer-encoding: chunked\r\n") && heard.contains("a\r\nall of it\n\r\n"), "{heard}");
+        assert!(heard.contains("transfer-encoding: chunked\r\n") && heard.contains("9\r\nall of it\r\n"), "{heard}");
         connection.write_all(OK.as_bytes()).await.unwrap();
     };
     let (response, ()) = within(async { tokio::join!(sending, serving) }).await;
