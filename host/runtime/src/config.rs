@@ -40,8 +40,8 @@ use crate::source::generate::GenerateSourceConfig;
 
 pub use catalog::{Catalog, PluginFacts};
 pub use check::Draft;
-pub use report::{ConfigError, Report};
 pub use raw::DEFAULT_PLUGINS;
+pub use report::{ConfigError, Report};
 pub use schema::file_schema;
 pub(crate) use spelling::{list, nearest};
 pub use variables::{ProcessVariables, Variables};

@@ -107,7 +107,9 @@ pub fn all_codes() -> Vec<CodePage> {
 fn cause(fault: Fault, retry: Retry) -> &'static str {
     match (fault, retry) {
         (Fault::User, Retry::Never) => "The configuration, the data, or how Weir is run. It stays until somebody changes that.",
-        (Fault::User, Retry::Later) => "The configuration, the data, or how Weir is run. The pipeline tries again under its restart policy.",
+        (Fault::User, Retry::Later) => {
+            "The configuration, the data, or how Weir is run. The pipeline tries again under its restart policy."
+        }
         (Fault::Target, Retry::Never) => "What the sink writes to. It stays until somebody changes that.",
         (Fault::Target, Retry::Later) => "What the sink writes to, or the way there. The pipeline tries again under its restart policy.",
         (Fault::Plugin, Retry::Never) => "The plugin. It stays until the plugin is changed.",

@@ -24,7 +24,13 @@ pub(super) async fn check(args: CheckArgs, output: Output) -> Result<Exit, Failu
             let plugin = plugins.get(&sink_config.plugin);
             let version = plugin.map(|plugin| plugin.description().version.clone()).unwrap_or_default();
             let class = plugin.map(|plugin| class(plugin.description().guarantee)).unwrap_or_default();
-            rows.push(vec![id.to_string(), source(pipeline).to_owned(), sink.to_string(), format!("{} {version}", sink_config.plugin), class.to_owned()]);
+            rows.push(vec![
+                id.to_string(),
+                source(pipeline).to_owned(),
+                sink.to_string(),
+                format!("{} {version}", sink_config.plugin),
+                class.to_owned(),
+            ]);
         }
     }
     output.data(&table(&["PIPELINE", "SOURCE", "SINK", "PLUGIN", "CLASS"], &rows));
@@ -49,7 +55,10 @@ fn as_json(config: &Config, plugins: &Plugins) -> Value {
                 }),
             );
         }
-        pipelines.insert(id.to_string(), json!({ "source": source(pipeline), "lanes": pipeline.lanes, "delivery": pipeline.delivery, "sinks": sinks }));
+        pipelines.insert(
+            id.to_string(),
+            json!({ "source": source(pipeline), "lanes": pipeline.lanes, "delivery": pipeline.delivery, "sinks": sinks }),
+        );
     }
     json!({ "file": config.file, "ledger": config.ledger.to_string(), "plugins": config.plugins, "pipelines": pipelines, "errors": [] })
 }

@@ -38,7 +38,10 @@ pub(super) async fn epochs(args: EpochsArgs, output: Output) -> Result<Exit, Fai
         output.tell(&format!("{}: nothing decided yet", facts.pipeline));
     }
     for debt in &facts.debts {
-        output.tell(&format!("generation {} may have left transactions of epochs after {}; they are being aborted", debt.generation, debt.base));
+        output.tell(&format!(
+            "generation {} may have left transactions of epochs after {}; they are being aborted",
+            debt.generation, debt.base
+        ));
     }
     Ok(Exit::Done)
 }

@@ -42,7 +42,11 @@ pub(super) async fn plugins(args: PluginsArgs, output: Output) -> Result<Exit, F
                 Err(error) => output.tell(&format!("error[{}]: {error}\n  help: {}", error.code(), error.code().remedy())),
             }
         }
-        output.data(&table(&["NAME", "VERSION", "CLASS", "SUMMARY"], &rows));
+        if rows.is_empty() {
+            output.tell(&format!("no plugin in {}", folder.display()));
+        } else {
+            output.data(&table(&["NAME", "VERSION", "CLASS", "SUMMARY"], &rows));
+        }
     }
     Ok(if bad == 0 { Exit::Done } else { Exit::ConfigRefused })
 }

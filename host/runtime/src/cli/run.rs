@@ -54,7 +54,8 @@ fn tell(outcome: &Outcome, last: &Progress, output: Output) {
             Outcome::Done => ("done", json!({})),
             Outcome::Outstanding { pipelines } => ("outstanding", json!({ "outstanding": pipelines })),
             Outcome::Stopped { pipelines } => {
-                let stopped: Vec<_> = pipelines.iter().map(|(id, stop)| json!({ "pipeline": id, "code": stop.code, "message": stop.message })).collect();
+                let stopped: Vec<_> =
+                    pipelines.iter().map(|(id, stop)| json!({ "pipeline": id, "code": stop.code, "message": stop.message })).collect();
                 ("stopped", json!({ "stopped": stopped }))
             }
         };

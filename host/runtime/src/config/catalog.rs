@@ -64,11 +64,9 @@ impl Catalog for LoadedPlugins {
     fn facts(&self, plugin: &str) -> Option<Result<&dyn PluginFacts, Unusable>> {
         Some(match self.loaded.get(plugin)? {
             Ok(plugin) => Ok(plugin),
-            Err(error) => Err(Unusable {
-                code: error.code().as_str(),
-                message: error.to_string(),
-                remedy: error.code().remedy().to_owned(),
-            }),
+            Err(error) => {
+                Err(Unusable { code: error.code().as_str(), message: error.to_string(), remedy: error.code().remedy().to_owned() })
+            }
         })
     }
 }

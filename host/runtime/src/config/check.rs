@@ -38,7 +38,8 @@ impl Draft {
             return Err(unreadable(format!("the file has more than {MAX_FILE_BYTES} bytes")));
         }
         let text = String::from_utf8(bytes).map_err(|error| unreadable(format!("the file is not UTF-8: {error}")))?;
-        let folder = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("/"));
+        let folder =
+            std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("/"));
         let mut errors = Vec::new();
         let Some(mut root) = yaml::parse(&text, &mut errors) else { return Err(Report::new(file, &text, errors)) };
         resolve(&mut root, variables, &mut Vec::new(), &mut errors);
@@ -54,8 +55,8 @@ impl Draft {
     /// The folder of plugins, absolute; `None` if the file does not say.
     pub fn plugins_folder(&self) -> Option<PathBuf> {
         match self.root.get("plugins") {
-            Some(node) => node.text().filter(|_| !node.unresolved()).map(|text| self.folder.join(&text.text)),
-            None => Some(self.folder.join(raw::DEFAULT_PLUGINS)),
+            Some(node) => node.text().filter(|_| !node.unresolved()).map(|text| self.absolute(&text.text)),
+            None => Some(self.absolute(raw::DEFAULT_PLUGINS)),
         }
     }
 
@@ -99,7 +100,12 @@ impl Draft {
         let url: String = self.section(&at)?;
         let shown = self.node(&at).map(|node| node.shown(&self.text)).unwrap_or_default();
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return self.refuse(&at, code::CONFIG_NOT_SUPPORTED, "a ledger in PostgreSQL is not supported yet".to_owned(), "write `sqlite://` and a path");
+            return self.refuse(
+                &at,
+                code::CONFIG_NOT_SUPPORTED,
+                "a ledger in PostgreSQL is not supported yet".to_owned(),
+                "write `sqlite://` and a path",
+            );
         }
         let Some(path) = url.strip_prefix("sqlite://").filter(|path| !path.is_empty() && *path != ":memory:" && !path.contains('?')) else {
             return self.refuse(
@@ -109,13 +115,13 @@ impl Draft {
                 "write `sqlite://` and the path of a file, without options, such as `sqlite://weir.db`",
             );
         };
-        let path = self.folder.join(path);
+        let path = self.absolute(path);
         if path.is_dir() {
             return self.refuse(&at, code::CONFIG_BAD_VALUE, format!("{shown} is a folder"), "name a file, such as `sqlite://weir.db`");
         }
-        let folder = path.parent().unwrap_or(&path).to_owned();
+        let folder = path.parent().unwrap_or(&path);
         if !folder.is_dir() {
-            let message = format!("the folder of the ledger, {}, does not exist", folder.display());
+            let message = format!("the folder of the ledger, {}, does not exist", self.shown_path(&at, folder));
             return self.refuse(&at, code::CONFIG_PATH_MISSING, message, "create the folder; the file in it is made by the first run");
         }
         Some(LedgerConfig::Sqlite { path })
@@ -124,8 +130,10 @@ impl Draft {
     fn read_plugins_folder(&mut self) -> Option<PathBuf> {
         let folder = self.plugins_folder()?;
         if !folder.is_dir() {
-            let message = format!("the folder of plugins, {}, does not exist", folder.display());
-            return self.refuse(&[Step::Key("plugins".to_owned())], code::CONFIG_PATH_MISSING, message, "create it and put the plugins' `.wasm` files there, or write where they are: `plugins: PATH`");
+            let at = [Step::Key("plugins".to_owned())];
+            let message = format!("the folder of plugins, {}, does not exist", self.shown_path(&at, &folder));
+            let help = "create it and put the plugins' `.wasm` files there, or write where they are: `plugins: PATH`";
+            return self.refuse(&at, code::CONFIG_PATH_MISSING, message, help);
         }
         Some(folder)
     }
@@ -145,10 +153,10 @@ impl Draft {
 
     fn read_pipeline(&mut self, at: &[Step; 2], catalog: &dyn Catalog) -> Option<PipelineConfig> {
         let source = self.read_source(&under(at, "source"));
-        let lanes = self.read_lanes(&under(at, "lanes"));
+        let lanes = self.read_lanes(at);
         let checkpoint = self.read_checkpoint(&under(at, "checkpoint"));
         let restart = self.read_restart(&under(at, "restart"));
-        let delivery = self.section_or_default(&under(at, "delivery")).map(|raw::DeliveryName::ExactlyOnce| Delivery::ExactlyOnce);
+        let delivery = self.field(at, "delivery", raw::DeliveryName::default()).map(|raw::DeliveryName::ExactlyOnce| Delivery::ExactlyOnce);
         let at_sinks = under(at, "sinks");
         let mut sinks = BTreeMap::new();
         for name in keys(self.node(&at_sinks)) {
@@ -172,33 +180,52 @@ impl Draft {
     }
 
     fn read_lanes(&mut self, at: &[Step]) -> Option<u32> {
-        let lanes = if self.node(at).is_some() { self.section(at)? } else { 1 };
+        let lanes: u32 = self.field(at, "lanes", 1)?;
         if lanes > 1 {
-            return self.refuse(at, code::CONFIG_NOT_SUPPORTED, format!("{lanes} lanes are not supported yet"), "write `lanes: 1`, or leave the key out");
+            return self.refuse(
+                &under(at, "lanes"),
+                code::CONFIG_NOT_SUPPORTED,
+                format!("{lanes} lanes are not supported yet"),
+                "write `lanes: 1`, or leave the key out",
+            );
         }
         Some(lanes)
     }
 
     fn read_checkpoint(&mut self, at: &[Step]) -> Option<CheckpointConfig> {
-        let raw: raw::Checkpoint = self.section_or_default(at)?;
-        if raw.interval.0.is_zero() {
-            return self.refuse(&under(at, "interval"), code::CONFIG_BAD_VALUE, "a checkpoint all the time is none".to_owned(), "write how long an epoch may last, such as `5s`");
+        let default = raw::Checkpoint::default();
+        let interval = self.field(at, "interval", default.interval);
+        let records = self.field(at, "records", default.records);
+        let bytes = self.field(at, "bytes", default.bytes);
+        let interval = interval?.0;
+        if interval.is_zero() {
+            let help = "write how long an epoch may last, such as `5s`";
+            return self.refuse(&under(at, "interval"), code::CONFIG_BAD_VALUE, "a checkpoint all the time is none".to_owned(), help);
         }
-        Some(CheckpointConfig { interval: raw.interval.0, records: raw.records.map(|count| count.0), bytes: raw.bytes.map(|size| size.0) })
+        Some(CheckpointConfig { interval, records: records?.map(|count| count.0), bytes: bytes?.map(|size| size.0) })
     }
 
     fn read_restart(&mut self, at: &[Step]) -> Option<RestartConfig> {
-        let raw: raw::Restart = self.section_or_default(at)?;
-        let (backoff, max_backoff) = (raw.backoff.0, raw.max_backoff.0);
+        let default = raw::Restart::default();
+        let backoff = self.field(at, "backoff", default.backoff);
+        let max_backoff = self.field(at, "max_backoff", default.max_backoff);
+        let attempts = self.field(at, "attempts", default.attempts);
+        let (backoff, max_backoff) = (backoff?.0, max_backoff?.0);
         if backoff.is_zero() {
-            return self.refuse(&under(at, "backoff"), code::CONFIG_BAD_VALUE, "a wait of nothing would restart in a circle".to_owned(), "write at least `1ms`");
+            let help = "write at least `1ms`";
+            return self.refuse(
+                &under(at, "backoff"),
+                code::CONFIG_BAD_VALUE,
+                "a wait of nothing would restart in a circle".to_owned(),
+                help,
+            );
         }
         if backoff > max_backoff {
-            let message = format!("the first wait, {}, is longer than the longest", humantime::format_duration(backoff));
-            let at = if self.node(&under(at, "max_backoff")).is_some() { under(at, "max_backoff") } else { under(at, "backoff") };
-            return self.refuse(&at, code::CONFIG_BAD_VALUE, message, "raise `max_backoff`, or lower `backoff`");
+            let key = if self.node(&under(at, "max_backoff")).is_some() { "max_backoff" } else { "backoff" };
+            let help = "raise `max_backoff` (1m if it is not there), or lower `backoff`";
+            return self.refuse(&under(at, key), code::CONFIG_BAD_VALUE, "the first wait is longer than the longest".to_owned(), help);
         }
-        Some(RestartConfig { backoff, max_backoff, attempts: raw.attempts.0 })
+        Some(RestartConfig { backoff, max_backoff, attempts: attempts?.0 })
     }
 
     /// The node at a path.
@@ -212,16 +239,34 @@ impl Draft {
         if !self.clean(at) {
             return None;
         }
+        let secret = node.holds_variables();
         match serde_json::from_value(node.to_json()) {
             Ok(value) => Some(value),
-            // What the schema lets through and the type does not: a rule that a schema cannot say.
-            Err(error) => self.refuse(at, code::CONFIG_BAD_VALUE, error.to_string(), "docs/configuration.md says what is allowed here"),
+            // What the schema lets through and the type does not: a rule that a schema cannot say. The type's words may quote the value.
+            Err(error) => {
+                let message = if secret { "it is not what is allowed here".to_owned() } else { error.to_string() };
+                self.refuse(at, code::CONFIG_BAD_VALUE, message, "docs/configuration.md says what is allowed here")
+            }
         }
     }
 
-    /// The value at a path, or its default where there is none.
-    pub(super) fn section_or_default<T: DeserializeOwned + Default>(&mut self, at: &[Step]) -> Option<T> {
-        if self.node(at).is_some() { self.section(at) } else { Some(T::default()) }
+    /// The value of a key, or its default where the key is not there.
+    pub(super) fn field<T: DeserializeOwned>(&mut self, at: &[Step], key: &str, default: T) -> Option<T> {
+        let at = under(at, key);
+        if self.node(&at).is_some() { self.section(&at) } else { Some(default) }
+    }
+
+    /// A path of the file as an absolute one, without `./` in it.
+    pub(super) fn absolute(&self, path: &str) -> PathBuf {
+        self.folder.join(path).components().collect()
+    }
+
+    /// A path that a value names, for an error message: in full, unless a variable had a part in it.
+    pub(super) fn shown_path(&self, at: &[Step], path: &Path) -> String {
+        match self.node(at).filter(|node| node.holds_variables()) {
+            Some(node) => node.shown(&self.text),
+            None => path.display().to_string(),
+        }
     }
 
     /// Whether nothing at or below a path was found wrong.

@@ -1,5 +1,5 @@
 //! What a JSON Schema says is wrong, as a sentence with the value that was found, the nearest valid word, and what to write instead.
-//! A schema helps with its `title` ("is not …"), `description` and `examples`.
+//! A schema helps with its `title` ("is not …"), `x-weir-write` (what to write), `description` and `examples`.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -46,7 +46,9 @@ fn enclosing<'s>(schema: &'s Json, error: &ValidationError<'_>) -> &'s Json {
     let mut at = schema;
     for step in path {
         let next = match (&step, at) {
-            (Step::Key(key), _) if key == "$ref" => at.get("$ref").and_then(Json::as_str).and_then(|r| schema.pointer(r.trim_start_matches('#'))),
+            (Step::Key(key), _) if key == "$ref" => {
+                at.get("$ref").and_then(Json::as_str).and_then(|r| schema.pointer(r.trim_start_matches('#')))
+            }
             (Step::Key(key), _) => at.get(key),
             (Step::Item(index), _) => at.get(index),
         };
@@ -90,18 +92,33 @@ impl Site<'_> {
         };
         let mut steps = self.at.clone();
         steps.push(Step::Key(key.to_owned()));
-        Explained { code: code::CONFIG_UNKNOWN_KEY, message: format!("`{key}` is not a key that is known here"), help, steps, at_key: true, about_value: false }
+        Explained {
+            code: code::CONFIG_UNKNOWN_KEY,
+            message: format!("`{key}` is not a key that is known here"),
+            help,
+            steps,
+            at_key: true,
+            about_value: false,
+        }
     }
 
     fn missing_key(&self, key: &str) -> Explained {
         let property = self.schema.get("properties").and_then(|p| p.get(key)).unwrap_or(&Json::Null);
         let example = property.get("examples").and_then(|e| e.get(0)).map(written);
-        let about = property.get("description").and_then(Json::as_str).map(|text| format!(": {}", first_sentence(text))).unwrap_or_default();
+        let about =
+            property.get("description").and_then(Json::as_str).map(|text| format!(": {}", first_sentence(text))).unwrap_or_default();
         let help = match example {
             Some(example) => format!("add `{key}: {example}`{about}"),
             None => format!("add `{key}`{about}"),
         };
-        Explained { code: code::CONFIG_MISSING_KEY, message: format!("`{key}` is missing"), help, steps: self.at.clone(), at_key: true, about_value: false }
+        Explained {
+            code: code::CONFIG_MISSING_KEY,
+            message: format!("`{key}` is missing"),
+            help,
+            steps: self.at.clone(),
+            at_key: true,
+            about_value: false,
+        }
     }
 
     fn bad_name(&self, name: &str) -> Explained {
@@ -126,9 +143,18 @@ impl Site<'_> {
             }
         };
         let expected = self.keyword("title").map_or(types.clone(), str::to_owned);
-        let quote = types == "a string" && matches!(self.node.value, Value::Number(_) | Value::Bool(_)) && self.keyword("pattern").is_none();
-        let help = if quote { "put it in quotes".to_owned() } else { self.how_to(&types) };
-        self.said(code::CONFIG_WRONG_TYPE, format!("{} is not {expected}", self.shown()), help)
+        let quote =
+            types == "a string" && matches!(self.node.value, Value::Number(_) | Value::Bool(_)) && self.keyword("pattern").is_none();
+        let help = match self.keyword("x-weir-write") {
+            _ if quote => "put it in quotes".to_owned(),
+            Some(_) => self.how_to(&types),
+            None => format!("write {types}: {}", self.how_to(&types)).replace(&format!("{types}: write {types}"), &types),
+        };
+        let message = match self.node.value {
+            Value::Null => format!("there is no value, which should be {expected}"),
+            _ => format!("{} is not {expected}", self.shown()),
+        };
+        self.said(code::CONFIG_WRONG_TYPE, message, help)
     }
 
     /// What was found: the value, or for a mapping and the like what kind of value it is.
@@ -138,9 +164,10 @@ impl Site<'_> {
 
     /// What to write, by the schema's own words where it has some.
     fn how_to(&self, fallback: &str) -> String {
-        let about = self.keyword("description").map(first_sentence);
+        let about = self.keyword("x-weir-write").or_else(|| self.keyword("description").map(first_sentence));
         let examples = self.schema.get("examples").and_then(Json::as_array);
-        let examples = examples.map(|all| all.iter().map(|e| format!("`{}`", written(e))).collect::<Vec<_>>().join(" or ")).filter(|e| !e.is_empty());
+        let examples =
+            examples.map(|all| all.iter().map(|e| format!("`{}`", written(e))).collect::<Vec<_>>().join(" or ")).filter(|e| !e.is_empty());
         match (about, examples) {
             (Some(about), Some(examples)) => format!("{about}, such as {examples}"),
             (Some(about), None) => about.to_owned(),
@@ -151,6 +178,9 @@ impl Site<'_> {
 
     /// None of several schemas fits. Where one has the right type, what is wrong with that one is said; else what is allowed at all.
     fn branches(&self, schema: &Json, context: &[Vec<ValidationError<'static>>], root: &Node) -> Vec<Explained> {
+        if let Some(options) = options(context) {
+            return vec![self.not_an_option(&options)];
+        }
         let of_another_type = |branch: &&Vec<ValidationError<'static>>| {
             branch.iter().any(|e| matches!(e.kind(), Kind::Type { .. }) && steps(e.instance_path()) == self.at)
         };
@@ -160,10 +190,14 @@ impl Site<'_> {
                 return explained;
             }
         }
-        let types: Vec<String> = context.iter().flatten().filter_map(|e| match e.kind() {
-            Kind::Type { kind: TypeKind::Single(one) } => Some(type_name(&one.to_string()).to_owned()),
-            _ => None,
-        }).collect();
+        let types: Vec<String> = context
+            .iter()
+            .flatten()
+            .filter_map(|e| match e.kind() {
+                Kind::Type { kind: TypeKind::Single(one) } => Some(type_name(&one.to_string()).to_owned()),
+                _ => None,
+            })
+            .collect();
         let allowed = self.keyword("title").map_or_else(|| types.join(" or "), str::to_owned);
         vec![self.said(code::CONFIG_WRONG_TYPE, format!("{} is not {allowed}", self.shown()), self.how_to(&types.join(" or ")))]
     }
@@ -175,26 +209,30 @@ impl Site<'_> {
                 Some(title) => (format!("{shown} is not {title}"), self.how_to(title)),
                 None => (format!("{shown} does not match the pattern `{pattern}`"), self.how_to("a value that matches")),
             },
-            Kind::Enum { options } => return self.not_an_option(options),
+            Kind::Enum { options } => return self.not_an_option(options.as_array().map(Vec::as_slice).unwrap_or_default()),
             Kind::Constant { expected_value } => (format!("{shown} is not allowed"), format!("write `{}`", written(expected_value))),
             Kind::Minimum { limit } => (format!("{shown} is too small"), format!("write at least {limit}")),
             Kind::Maximum { limit } => (format!("{shown} is too large"), format!("write at most {limit}")),
             Kind::ExclusiveMinimum { limit } => (format!("{shown} is too small"), format!("write more than {limit}")),
             Kind::ExclusiveMaximum { limit } => (format!("{shown} is too large"), format!("write less than {limit}")),
+            Kind::MinLength { limit: 1 } => ("it is empty".to_owned(), self.how_to("something")),
             Kind::MinLength { limit } => (format!("{shown} is too short"), format!("write at least {limit} characters")),
             Kind::MaxLength { limit } => (format!("{shown} is too long"), format!("write at most {limit} characters")),
+            Kind::MinItems { limit: 1 } => ("it is empty".to_owned(), self.how_to("at least one item")),
             Kind::MinItems { limit } => ("too few items".to_owned(), format!("write at least {limit}")),
             Kind::MaxItems { limit } => ("too many items".to_owned(), format!("write at most {limit}")),
             Kind::UniqueItems => ("an item is there twice".to_owned(), "remove one of the two".to_owned()),
             Kind::MinProperties { limit } => match self.keys() {
-                keys if keys.is_empty() => ("there is nothing in it".to_owned(), format!("add at least {limit}")),
-                keys => ("none of its keys is there".to_owned(), format!("add {limit} of {}", list(keys))),
+                keys if keys.is_empty() => ("it is empty".to_owned(), self.how_to(&format!("at least {limit}"))),
+                keys => ("it is empty".to_owned(), format!("add {} of {}", number(*limit), list(keys))),
             },
             Kind::MaxProperties { limit } => match self.keys() {
                 keys if keys.is_empty() => ("too many keys".to_owned(), format!("keep at most {limit}")),
-                keys => ("too many of its keys are there".to_owned(), format!("keep {limit} of {}", list(keys))),
+                keys => ("too many of its keys are there".to_owned(), format!("keep {} of {}", number(*limit), list(keys))),
             },
-            Kind::OneOfMultipleValid { .. } => ("it fits more than one of the forms that exclude each other".to_owned(), self.how_to("one of them")),
+            Kind::OneOfMultipleValid { .. } => {
+                ("it fits more than one of the forms that exclude each other".to_owned(), self.how_to("one of them"))
+            }
             Kind::Format { format } => (format!("{shown} is not of the format {format}"), self.how_to(format)),
             // Without the value, which may come from a variable.
             _ => (error.masked_with(shown.as_str()).to_string(), self.how_to("another value")),
@@ -202,16 +240,31 @@ impl Site<'_> {
         self.said(code::CONFIG_BAD_VALUE, message, help)
     }
 
-    fn not_an_option(&self, options: &Json) -> Explained {
-        let words: Vec<String> = options.as_array().map(|all| all.iter().map(written).collect()).unwrap_or_default();
+    fn not_an_option(&self, options: &[Json]) -> Explained {
+        let words: Vec<String> = options.iter().map(written).collect();
         let near = self.node.text().and_then(|text| nearest(&text.text, words.iter().map(String::as_str)));
         let help = match near {
             Some(near) => format!("write `{near}`"),
+            None if words.len() == 1 => format!("write {}", list(words.iter().map(String::as_str))),
             None => format!("write one of {}", list(words.iter().map(String::as_str))),
         };
-        let message = format!("{} is not one of {}", self.shown(), list(words.iter().map(String::as_str)));
+        let message = match words.as_slice() {
+            [word] => format!("{} is not `{word}`, which is all that is allowed", self.shown()),
+            words => format!("{} is not one of {}", self.shown(), list(words.iter().map(String::as_str))),
+        };
         self.said(code::CONFIG_BAD_VALUE, message, help)
     }
+}
+
+/// The words that a choice of single words allows (what schemars makes of an enum); `None` if it is another choice.
+fn options(context: &[Vec<ValidationError<'static>>]) -> Option<Vec<Json>> {
+    let word = |error: &ValidationError<'static>| match error.kind() {
+        Kind::Constant { expected_value } => Some(vec![expected_value.as_ref().clone()]),
+        Kind::Enum { options } => options.as_array().cloned(),
+        _ => None,
+    };
+    let branches: Option<Vec<Vec<Json>>> = context.iter().map(|branch| branch.iter().find_map(word)).collect();
+    branches.map(|branches| branches.concat()).filter(|words| !words.is_empty())
 }
 
 /// A JSON value as one would write it in YAML, on one line.
@@ -220,6 +273,10 @@ pub(crate) fn written(value: &Json) -> String {
         Json::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+fn number(limit: u64) -> String {
+    if limit == 1 { "one".to_owned() } else { limit.to_string() }
 }
 
 fn first_sentence(text: &str) -> &str {

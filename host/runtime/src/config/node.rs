@@ -78,6 +78,19 @@ impl Node {
         }
     }
 
+    /// Whether it is a mapping.
+    pub(crate) fn is_map(&self) -> bool {
+        matches!(self.value, Value::Map(_))
+    }
+
+    /// How many items, if it is a list.
+    pub(crate) fn items(&self) -> usize {
+        match &self.value {
+            Value::List(items) => items.len(),
+            _ => 0,
+        }
+    }
+
     /// The entry of a key.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)
@@ -102,6 +115,16 @@ impl Node {
             Value::Text(text) => text.origin == Origin::Unresolved,
             Value::List(items) => items.iter().any(Node::unresolved),
             Value::Map(entries) => entries.iter().any(|entry| entry.node.unresolved()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// Whether a variable gave something in it, so that it must not be shown.
+    pub(crate) fn holds_variables(&self) -> bool {
+        match &self.value {
+            Value::Text(text) => text.origin != Origin::File,
+            Value::List(items) => items.iter().any(Node::holds_variables),
+            Value::Map(entries) => entries.iter().any(|entry| entry.node.holds_variables()),
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }

@@ -28,10 +28,8 @@ fn planned(error: &ConfigError, root: &Node) -> Option<(&'static str, &'static s
         }
         (code::CONFIG_BAD_VALUE, ["pipelines", pipeline, "delivery"]) => {
             let delivery = root.get("pipelines")?.get(pipeline)?.get("delivery")?.text()?;
-            matches!(delivery.text.as_str(), "at-least-once" | "at-most-once").then_some((
-                "only `exactly-once` is supported yet",
-                "write `delivery: exactly-once`, or leave the key out",
-            ))
+            matches!(delivery.text.as_str(), "at-least-once" | "at-most-once")
+                .then_some(("only `exactly-once` is supported yet", "write `delivery: exactly-once`, or leave the key out"))
         }
         _ => None,
     }

@@ -15,7 +15,7 @@ use crate::source::generate::GenerateSourceConfig;
 
 /// What to read, where to write it, and how.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, title = "Weir configuration")]
+#[schemars(deny_unknown_fields, title = "a Weir configuration")]
 #[expect(dead_code, reason = "read key by key; the type is its schema")]
 pub(crate) struct File {
     /// Where Weir keeps what it must never forget: `sqlite://` and the path of a file, which the first run creates. A relative path counts
@@ -61,16 +61,19 @@ pub(crate) struct Pipeline {
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 pub(crate) struct Source {
     /// Files that a pattern names.
+    #[serde(default, skip_serializing)]
     #[schemars(with = "FileSourceConfig")]
     pub(crate) file: Option<FileSourceConfig>,
     /// Records made up on the spot, always the same ones, to try things out.
+    #[serde(default, skip_serializing)]
     #[schemars(with = "GenerateSourceConfig")]
     pub(crate) generate: Option<GenerateSourceConfig>,
 }
 
 /// When an epoch ends.
-#[derive(Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct Checkpoint {
     /// After this time at the latest. It is how long a record waits to be seen.
     pub(crate) interval: Time,
@@ -101,8 +104,9 @@ pub(crate) enum DeliveryName {
 }
 
 /// What follows a failure that may pass: the pipeline goes back to its last decision and on from there.
-#[derive(Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct Restart {
     /// The wait before the first restart. It doubles with every failure in a row.
     pub(crate) backoff: Time,
@@ -138,8 +142,10 @@ pub(crate) struct Sink {
 }
 
 /// What a plugin may reach.
-#[derive(Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "read key by key; the type is its schema")]
 pub(crate) struct Grant {
     /// Servers that it may send HTTP requests to, each `host:port`. The name is compared as it is written in the request.
     #[schemars(extend("examples" = [["127.0.0.1:8030", "doris.example:443"]]))]
@@ -180,8 +186,10 @@ pub(crate) struct FolderAccess {
 }
 
 /// How much a plugin may use.
-#[derive(Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "read key by key; the type is its schema")]
 pub(crate) struct SinkLimits {
     /// Memory of one instance. A plugin that asks for more is ended.
     #[serde(skip_serializing)]

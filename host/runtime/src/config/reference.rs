@@ -28,17 +28,26 @@ impl<'s> Page<'s> {
     /// A mapping: what it is for, its keys in a table, and then the mappings in it.
     fn object(&mut self, path: &str, object: &'s Json) {
         let title = if path.is_empty() { "The file".to_owned() } else { format!("`{path}`") };
-        let _ = write!(self.out, "\n### {title}\n\n{}\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n", text(object, "description"));
+        let _ = write!(
+            self.out,
+            "\n### {title}\n\n{}\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
+            text(object, "description")
+        );
         let required: Vec<&str> = object.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
         let mut inner = Vec::new();
         for (key, property) in object.get("properties").and_then(Json::as_object).into_iter().flatten() {
             let resolved = self.resolve(property);
             let default = match property.get("default").or_else(|| resolved.get("default")) {
+                // The defaults of what is in it stand in its own table.
+                Some(value) if is_empty(value) && resolved.get("properties").is_some() => String::new(),
                 Some(value) => default(value),
                 None if required.contains(&key.as_str()) => "required".to_owned(),
                 None => String::new(),
             };
-            let about = [text(property, "description"), text(resolved, "description")].into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+            let about = [text(property, "description"), text(resolved, "description")]
+                .into_iter()
+                .find(|text| !text.is_empty())
+                .unwrap_or_default();
             let _ = writeln!(self.out, "| `{key}` | {} | {default} | {} |", cell(&self.value(property)), cell(&about));
             let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
             if resolved.get("properties").is_some() {
@@ -109,10 +118,16 @@ fn text(schema: &Json, key: &str) -> String {
 
 /// A default, if it says something.
 fn default(value: &Json) -> String {
+    if is_empty(value) { "none".to_owned() } else { flow(value) }
+}
+
+/// Nothing, or only such things in it.
+fn is_empty(value: &Json) -> bool {
     match value {
-        Json::Object(all) if all.is_empty() => "none".to_owned(),
-        Json::Array(all) if all.is_empty() => "none".to_owned(),
-        other => flow(other),
+        Json::Null => true,
+        Json::Object(all) => all.values().all(is_empty),
+        Json::Array(all) => all.is_empty(),
+        _ => false,
     }
 }
 
@@ -120,7 +135,9 @@ fn default(value: &Json) -> String {
 fn flow(value: &Json) -> String {
     fn inner(value: &Json) -> String {
         match value {
-            Json::Object(all) => format!("{{ {} }}", all.iter().map(|(key, value)| format!("{key}: {}", inner(value))).collect::<Vec<_>>().join(", ")),
+            Json::Object(all) => {
+                format!("{{ {} }}", all.iter().map(|(key, value)| format!("{key}: {}", inner(value))).collect::<Vec<_>>().join(", "))
+            }
             Json::Array(all) => format!("[{}]", all.iter().map(inner).collect::<Vec<_>>().join(", ")),
             other => written(other),
         }

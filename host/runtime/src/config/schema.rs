@@ -33,7 +33,8 @@ pub(crate) struct Schema<'a> {
 impl<'a> Schema<'a> {
     /// Compiles it; the error says what is wrong with the schema. It never fetches another.
     pub(crate) fn new(schema: &'a Json) -> Result<Self, String> {
-        let validator = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).build(schema).map_err(|error| error.to_string())?;
+        let validator =
+            jsonschema::options().with_draft(jsonschema::Draft::Draft202012).build(schema).map_err(|error| error.to_string())?;
         Ok(Self { schema, validator })
     }
 

@@ -13,6 +13,7 @@ use super::node::{Node, Step};
 use super::raw;
 use super::schema::{Owner, Schema};
 use super::spelling::{list, nearest};
+use super::values::{Size, Time};
 use crate::error::code;
 
 /// Smallest `limits.memory`, in bytes: below it not even an empty plugin starts.
@@ -39,21 +40,29 @@ pub(super) fn read(draft: &mut Draft, at: &[Step], delivery: Option<Delivery>, c
 fn find<'c>(draft: &mut Draft, at: &[Step], plugin: &str, catalog: &'c dyn Catalog) -> Option<&'c dyn PluginFacts> {
     match catalog.facts(plugin) {
         Some(Ok(facts)) => Some(facts),
-        Some(Err(unusable)) => draft.refuse(at, unusable.code, format!("plugin {plugin} cannot be used: {}", unusable.message), &unusable.remedy),
+        Some(Err(unusable)) => {
+            draft.refuse(at, unusable.code, format!("plugin {plugin} cannot be used: {}", unusable.message), &unusable.remedy)
+        }
         None => {
             let names = catalog.names();
+            let shown = draft.node(at).map(|node| node.shown(&draft.text)).unwrap_or_default();
             let help = match nearest(plugin, names.iter().map(String::as_str)) {
                 Some(near) => format!("write `{near}`"),
-                None if names.is_empty() => format!("there is none at all: put `{plugin}.wasm` there, or write where the plugins are: `plugins: PATH`"),
-                None => format!("put `{plugin}.wasm` there, or use {}", list(names.iter().map(String::as_str))),
+                None if names.is_empty() => {
+                    "there is none at all: put its `.wasm` file there, or write where the plugins are: `plugins: PATH`".to_owned()
+                }
+                None => format!("put its `.wasm` file there, or use {}", list(names.iter().map(String::as_str))),
             };
-            draft.refuse(at, code::CONFIG_PLUGIN_MISSING, format!("there is no plugin `{plugin}` in the plugin folder"), &help)
+            draft.refuse(at, code::CONFIG_PLUGIN_MISSING, format!("there is no plugin {shown} in the plugin folder"), &help)
         }
     }
 }
 
 /// The plugin's config as JSON, if its schema accepts it.
 fn read_config(draft: &mut Draft, at: &[Step], plugin: &str, facts: &dyn PluginFacts) -> Option<String> {
+    if !draft.node(at).is_none_or(Node::is_map) {
+        return None; // reported by the file's own schema
+    }
     let schema = match Schema::new(facts.config_schema()) {
         Ok(schema) => schema,
         Err(error) => {
@@ -74,54 +83,95 @@ fn read_config(draft: &mut Draft, at: &[Step], plugin: &str, facts: &dyn PluginF
 }
 
 fn read_limits(draft: &mut Draft, at: &[Step]) -> Option<Limits> {
-    let raw: raw::SinkLimits = draft.section_or_default(at)?;
     let mut limits = Limits::default();
-    if let Some(memory) = raw.memory {
-        let bytes = usize::try_from(memory.0).ok().filter(|_| memory.0 >= MIN_MEMORY_BYTES);
-        let Some(bytes) = bytes else {
-            return draft.refuse(&under(at, "memory"), code::CONFIG_BAD_VALUE, "no plugin can run in so little memory".to_owned(), "write at least `1MiB`");
-        };
-        limits.memory_bytes = bytes;
-    }
-    if let Some(call) = raw.call {
-        if call.0.is_zero() || call.0.as_millis() > MAX_CALL_MS {
-            return draft.refuse(&under(at, "call"), code::CONFIG_BAD_VALUE, "no call can end within that".to_owned(), "write a time from `1ms` to `49d`");
-        }
-        limits.call = call.0;
-    }
-    Some(limits)
-}
-
-fn read_grants(draft: &mut Draft, at: &[Step]) -> Option<Grants> {
-    let raw: raw::Grant = draft.section_or_default(at)?;
-    let mut grants = Grants { env: raw.env, ..Grants::default() };
-    for (index, text) in raw.http.iter().enumerate() {
-        match text.parse::<HostPort>() {
-            Ok(host) => grants.http.push(host),
-            Err(_) => {
-                let mut at = under(at, "http");
-                at.push(Step::Item(index));
-                let shown = draft.node(&at).map(|node| node.shown(&draft.text)).unwrap_or_default();
-                let message = format!("{shown} is not a host and a port");
-                draft.refuse::<()>(&at, code::CONFIG_BAD_GRANT, message, "write `host:port` without scheme and path, such as `127.0.0.1:8030`");
+    let memory: Option<Option<Size>> = draft.field(at, "memory", None);
+    let call: Option<Option<Time>> = draft.field(at, "call", None);
+    if let Some(Some(Size(bytes))) = memory {
+        match usize::try_from(bytes).ok().filter(|_| bytes >= MIN_MEMORY_BYTES) {
+            Some(bytes) => limits.memory_bytes = bytes,
+            None => {
+                let message = "no plugin can run in that much memory".to_owned();
+                draft.refuse::<()>(&under(at, "memory"), code::CONFIG_BAD_VALUE, message, "write at least `1MiB`");
             }
         }
     }
-    for (guest, folder) in raw.folders {
-        grants.folders.extend(read_folder(draft, &under(&under(at, "folders"), &guest), guest, folder));
-    }
-    for name in grants.env.keys().filter(|name| name.is_empty() || name.contains(['=', '\0'])) {
-        draft.refuse::<()>(&under(&under(at, "env"), name), code::CONFIG_BAD_GRANT, format!("`{name}` is not a variable's name"), "write `NAME: value`");
-    }
-    if let Some(path) = raw.ca_file {
-        let path = draft.folder.join(path);
-        if !path.is_file() {
-            let message = format!("the file {} does not exist", path.display());
-            return draft.refuse(&under(at, "ca_file"), code::CONFIG_PATH_MISSING, message, "name a file of certificates in PEM form");
+    if let Some(Some(Time(time))) = call {
+        if time.is_zero() || time.as_millis() > MAX_CALL_MS {
+            let message = "no call can end within that".to_owned();
+            draft.refuse::<()>(&under(at, "call"), code::CONFIG_BAD_VALUE, message, "write a time from `1ms` to `49d`");
+        } else {
+            limits.call = time;
         }
-        grants.ca_file = Some(path);
     }
+    draft.clean(at).then_some(limits)
+}
+
+fn read_grants(draft: &mut Draft, at: &[Step]) -> Option<Grants> {
+    let grants = Grants {
+        http: read_hosts(draft, &under(at, "http")),
+        folders: read_folders(draft, &under(at, "folders")),
+        env: read_env(draft, &under(at, "env")),
+        ca_file: read_ca_file(draft, at),
+    };
     draft.clean(at).then_some(grants)
+}
+
+fn read_hosts(draft: &mut Draft, at: &[Step]) -> Vec<HostPort> {
+    let mut hosts = Vec::new();
+    for index in 0..draft.node(at).map_or(0, Node::items) {
+        let mut at = at.to_vec();
+        at.push(Step::Item(index));
+        let Some(text) = draft.section::<String>(&at) else { continue };
+        match text.parse() {
+            Ok(host) => hosts.push(host),
+            Err(_) => {
+                let shown = draft.node(&at).map(|node| node.shown(&draft.text)).unwrap_or_default();
+                let message = format!("{shown} is not a host and a port");
+                draft.refuse::<()>(
+                    &at,
+                    code::CONFIG_BAD_GRANT,
+                    message,
+                    "write `host:port` without scheme and path, such as `127.0.0.1:8030`",
+                );
+            }
+        }
+    }
+    hosts
+}
+
+fn read_folders(draft: &mut Draft, at: &[Step]) -> Vec<Folder> {
+    let mut folders = Vec::new();
+    for guest in keys(draft.node(at)) {
+        let at = under(at, &guest);
+        if let Some(folder) = draft.section(&at) {
+            folders.extend(read_folder(draft, &at, guest, folder));
+        }
+    }
+    folders
+}
+
+fn read_env(draft: &mut Draft, at: &[Step]) -> BTreeMap<String, String> {
+    let mut env = BTreeMap::new();
+    for name in keys(draft.node(at)) {
+        let at = under(at, &name);
+        if name.is_empty() || name.contains(['=', '\0']) {
+            draft.refuse::<()>(&at, code::CONFIG_BAD_GRANT, format!("`{name}` is not a variable's name"), "write `NAME: value`");
+        } else if let Some(value) = draft.section(&at) {
+            env.insert(name, value);
+        }
+    }
+    env
+}
+
+fn read_ca_file(draft: &mut Draft, at: &[Step]) -> Option<PathBuf> {
+    let path = draft.field::<Option<String>>(at, "ca_file", None)??;
+    let path = draft.absolute(&path);
+    if !path.is_file() {
+        let at = under(at, "ca_file");
+        let message = format!("the file {} does not exist", draft.shown_path(&at, &path));
+        return draft.refuse(&at, code::CONFIG_PATH_MISSING, message, "name a file of certificates in PEM form");
+    }
+    Some(path)
 }
 
 /// A folder that is there, under a path that a plugin can use.
@@ -132,25 +182,40 @@ fn read_folder(draft: &mut Draft, at: &[Step], guest: String, folder: raw::Folde
     };
     if !guest.starts_with('/') || guest.split('/').any(|part| part == ".." || part == ".") {
         let message = format!("`{guest}` is not a path that a plugin can see a folder under");
-        return draft.refuse(at, code::CONFIG_BAD_GRANT, message, "write the path that the plugin sees, from `/`, and behind it the folder of this machine: `/out: ./out`");
+        return draft.refuse(
+            at,
+            code::CONFIG_BAD_GRANT,
+            message,
+            "write the path that the plugin sees, from `/`, and behind it the folder of this machine: `/out: ./out`",
+        );
     }
-    let host: PathBuf = draft.folder.join(path);
+    let host = draft.absolute(&path);
     if !host.is_dir() {
-        let message = format!("the folder {} does not exist", host.display());
-        return draft.refuse(&at_path, code::CONFIG_PATH_MISSING, message, "create it; none is made, since a missing folder is most often a missing mount");
+        let message = format!("the folder {} does not exist", draft.shown_path(&at_path, &host));
+        return draft.refuse(
+            &at_path,
+            code::CONFIG_PATH_MISSING,
+            message,
+            "create it; none is made, since a missing folder is most often a missing mount",
+        );
     }
     Some(Folder { guest, host, write })
 }
 
+/// One error for each line that is to be added, whatever number of interfaces it gives.
 fn refuse_missing_grants(draft: &mut Draft, at: &[Step], plugin: &str, facts: &dyn PluginFacts, grants: &Grants) {
+    let mut by_remedy: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for missing in facts.missing_grants(grants).into_iter().filter(|missing| missing.declared) {
         let why = missing.why.filter(|why| !why.is_empty()).map(|why| format!(" ({why})")).unwrap_or_default();
-        let message = format!("plugin {plugin} needs {}{why}, which this sink does not grant", missing.interface);
-        let help = match &missing.remedy {
-            Remedy::Add(line) => format!("add {line}"),
+        let help = match missing.remedy {
+            Remedy::Add(line) => format!("add `{line}`"),
             Remedy::NotSupported => "this version cannot grant it; use another version of the plugin".to_owned(),
         };
-        let at = if draft.node(&under(at, "grant")).is_some() { under(at, "grant") } else { at.to_vec() };
+        by_remedy.entry(help).or_default().push(format!("{}{why}", missing.interface));
+    }
+    let at = if draft.node(&under(at, "grant")).is_some() { under(at, "grant") } else { at.to_vec() };
+    for (help, interfaces) in by_remedy {
+        let message = format!("plugin {plugin} needs {}, which this sink does not grant", interfaces.join(" and "));
         draft.refuse::<()>(&at, code::CONFIG_GRANT_MISSING, message, &help);
     }
 }
@@ -169,16 +234,17 @@ fn refuse_guarantee(draft: &mut Draft, at: &[Step], plugin: &str, facts: &dyn Pl
 
 /// Refuses a sink that is another one of its pipeline under a second name: its target would show every record twice.
 pub(super) fn refuse_twins(draft: &mut Draft, at: &[Step]) {
-    let identity = |sink: &Node| ["plugin", "config", "grant"].map(|key| sink.get(key).map(|node| node.to_json().to_string()).unwrap_or_default());
-    let mut seen: BTreeMap<[String; 3], String> = BTreeMap::new();
+    let nothing = || serde_json::json!({});
+    let identity = |sink: &Node| ["plugin", "config", "grant"].map(|key| sink.get(key).map_or_else(nothing, Node::to_json));
+    let mut seen: Vec<([serde_json::Value; 3], String)> = Vec::new();
     for name in keys(draft.node(at)) {
         let at_sink = under(at, &name);
-        let Some(identity) = draft.node(&at_sink).map(identity) else { continue };
-        if let Some(twin) = seen.get(&identity) {
+        let Some(identity) = draft.node(&at_sink).filter(|sink| sink.get("plugin").is_some()).map(identity) else { continue };
+        if let Some((_, twin)) = seen.iter().find(|(other, _)| *other == identity) {
             let message = format!("sink {name} is sink {twin} again: same plugin, config and grants, so each record would be there twice");
             draft.refuse::<()>(&at_sink, code::CONFIG_SAME_SINK, message, "remove one of the two, or let them write to different places");
         } else {
-            seen.insert(identity, name);
+            seen.push((identity, name));
         }
     }
 }

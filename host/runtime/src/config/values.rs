@@ -84,7 +84,12 @@ impl Serialize for Time {
 
 impl Serialize for Size {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&bytesize::ByteSize::b(self.0).display().iec().to_string().replace(' ', ""))
+        // The largest unit that divides it, so that what is written can be read back.
+        let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        match units.into_iter().find(|(_, bytes)| self.0 >= *bytes && self.0.is_multiple_of(*bytes)) {
+            Some((unit, bytes)) => to.collect_str(&format_args!("{}{unit}", self.0 / bytes)),
+            None => to.serialize_u64(self.0),
+        }
     }
 }
 
@@ -115,14 +120,14 @@ macro_rules! written {
     };
 }
 
-// The title completes "is not …", and the description says what to write instead.
+// The title completes "is not …", and `x-weir-write` says what to write instead; a field's own description takes the place of a type's.
 written!(
     Time,
     "Time",
     json_schema!({
         "type": "string",
         "title": "a time",
-        "description": "A whole number and its unit, one or several: `ms`, `s`, `m`, `h` or `d`.",
+        "x-weir-write": "write a whole number and its unit, one or several: `ms`, `s`, `m`, `h` or `d`",
         "examples": ["5s", "500ms", "1m 30s"],
         "pattern": "^[0-9]{1,9} ?(ms|s|m|h|d)( ?[0-9]{1,9} ?(ms|s|m|h|d))*$",
     })
@@ -133,7 +138,7 @@ written!(
     json_schema!({
         "type": ["string", "integer"],
         "title": "a size",
-        "description": "A whole number and its unit: `B`, `KiB`, `MiB`, `GiB` (1024 each) or `kB`, `MB`, `GB` (1000 each); a number alone is bytes.",
+        "x-weir-write": "write a whole number and its unit: `B`, `KiB`, `MiB`, `GiB` (1024 each) or `kB`, `MB`, `GB` (1000 each); a number alone is bytes",
         "examples": ["256MiB", 65536],
         "pattern": "^([0-9]{1,9}|[0-9]{1,9} ?(B|KiB|MiB|GiB|kB|MB|GB)|[0-9][0-9_]{0,22}[0-9])$",
         "minimum": 1,
@@ -145,7 +150,7 @@ written!(
     json_schema!({
         "type": ["integer", "string"],
         "title": "a whole number from 1",
-        "description": "A whole number from 1; underscores may part its digits.",
+        "x-weir-write": "write a whole number from 1; underscores may part its digits",
         "examples": [500_000],
         "pattern": "^[1-9](_?[0-9]){0,17}$",
         "minimum": 1,
@@ -157,7 +162,7 @@ written!(
     json_schema!({
         "type": ["integer", "string"],
         "title": "a number of tries",
-        "description": "A whole number, or `unlimited`.",
+        "x-weir-write": "write a whole number, or `unlimited`",
         "examples": ["unlimited", 5],
         "pattern": "^(unlimited|[0-9]{1,9})$",
         "minimum": 0,
@@ -212,6 +217,18 @@ mod tests {
         check::<Size>(json!(-1), None);
         check::<Size>(json!(1.5), None);
         check::<Size>(json!("MiB"), None);
+    }
+
+    #[test]
+    fn what_is_written_out_can_be_read_back() {
+        for bytes in [1, 1000, 1024, 1536, 1 << 20, (1 << 30) + 1, 5 << 30] {
+            let written = serde_json::to_value(Size(bytes)).unwrap();
+            check(written, Some(Size(bytes)));
+        }
+        for millis in [1, 500, 1000, 90_000, 86_400_000] {
+            let time = Time(Duration::from_millis(millis));
+            check(serde_json::to_value(time).unwrap(), Some(time));
+        }
     }
 
     #[test]

@@ -46,7 +46,9 @@ impl<'t> Reader<'t, '_> {
             match event {
                 Event::StreamStart | Event::DocumentEnd => {}
                 Event::DocumentStart(..) if root.is_none() => {}
-                Event::DocumentStart(..) => return Err(stop(place(&span), "a second document begins here", "write one document, without `---` in its middle")),
+                Event::DocumentStart(..) => {
+                    return Err(stop(place(&span), "a second document begins here", "write one document, without `---` in its middle"));
+                }
                 Event::StreamEnd => break,
                 other => root = Some(self.node(other, &span, &mut Vec::new())?),
             }
@@ -181,7 +183,11 @@ impl<'t> Reader<'t, '_> {
         let mark = error.marker();
         let offset = mark.byte_offset().unwrap_or(self.text.len()).min(self.text.len());
         let place = Place { line: mark.line(), column: mark.col() + 1, offset, length: 0 };
-        stop(place, format!("this is not YAML: {}", error.info()), "check the indentation, quotes and brackets of this line and of the one before it")
+        stop(
+            place,
+            format!("this is not YAML: {}", error.info()),
+            "check the indentation, quotes and brackets of this line and of the one before it",
+        )
     }
 }
 
@@ -262,7 +268,8 @@ mod tests {
 
     #[test]
     fn plain_words_become_what_yaml_1_2_says_and_quoted_ones_stay_strings() {
-        let (value, errors) = read("a: [1, -2, 500_000, 1.5, 1e3, 0x10, 0o7, yes, no, ~, true, '1', \"true\", 5s, 1_, 12:30, .5, 2024-01-01, !!str 7]");
+        let (value, errors) =
+            read("a: [1, -2, 500_000, 1.5, 1e3, 0x10, 0o7, yes, no, ~, true, '1', \"true\", 5s, 1_, 12:30, .5, 2024-01-01, !!str 7]");
         assert_eq!(
             value.unwrap(),
             json!({ "a": [1, -2, 500_000, 1.5, 1000.0, 16, 7, "yes", "no", null, true, "1", "true", "5s", "1_", "12:30", 0.5, "2024-01-01", "7"] })
