@@ -60,6 +60,7 @@ pub trait SplitReader: Send {
 
 /// What a read found.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one a batch, and a batch is up to a mebibyte")]
 pub enum Read {
     /// Records.
     Batch(Batch),

@@ -82,7 +82,13 @@ mod tests {
             let page = std::fs::read_to_string(folder.join(format!("{}.md", code.text))).unwrap_or_default();
             let flat = page.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(page.starts_with(&format!("# {}\n", code.text)), "docs/errors/{}.md is missing", code.text);
-            assert!(flat.contains(code.meaning) && flat.contains(code.remedy), "docs/errors/{}.md says something else:\n{}\n{}", code.text, code.meaning, code.remedy);
+            assert!(
+                flat.contains(code.meaning) && flat.contains(code.remedy),
+                "docs/errors/{}.md says something else:\n{}\n{}",
+                code.text,
+                code.meaning,
+                code.remedy
+            );
         }
     }
 }

@@ -107,7 +107,10 @@ impl Source for FileSource {
                     None if follow => self.changed().await?,
                     None => {
                         let code = codes::NO_FILES;
-                        return Err(SourceError::stop(code, format!("no file that matches {} has a header. {}", self.shared.pattern, code.remedy)));
+                        return Err(SourceError::stop(
+                            code,
+                            format!("no file that matches {} has a header. {}", self.shared.pattern, code.remedy),
+                        ));
                     }
                 }
             };
@@ -147,7 +150,8 @@ impl Source for FileSource {
 
     fn describe(&self, split: &SplitId, position: Option<&Position>) -> String {
         let place = position.and_then(|position| Place::decode(split, position).ok());
-        let listing = self.catalog.lock().unwrap_or_else(PoisonError::into_inner).listing(split).map(|listing| listing.path.display().to_string());
+        let listing =
+            self.catalog.lock().unwrap_or_else(PoisonError::into_inner).listing(split).map(|listing| listing.path.display().to_string());
         match (place, listing) {
             (Some(place), _) => format!("{}, line {}, byte {}", place.path, place.line + 1, place.offset),
             (None, Some(path)) => path,

@@ -100,7 +100,11 @@ impl GenerateSource {
             let code = codes::BAD_POSITION;
             SourceError::stop(
                 code,
-                format!("the ledger holds a position of split {split}, and this source has {} splits of its own: it was changed. {}", self.config.splits(), code.remedy),
+                format!(
+                    "the ledger holds a position of split {split}, and this source has {} splits of its own: it was changed. {}",
+                    self.config.splits(),
+                    code.remedy
+                ),
             )
         })
     }
@@ -172,8 +176,10 @@ impl Source for GenerateSource {
     }
 
     fn describe(&self, split: &SplitId, position: Option<&Position>) -> String {
-        let next = position.and_then(|position| decode(split, position).ok()).unwrap_or(0);
-        format!("generated split {split}, record {next}")
+        match position.and_then(|position| decode(split, position).ok()) {
+            Some(next) => format!("generated split {split}, record {next}"),
+            None => format!("generated split {split}"),
+        }
     }
 }
 
@@ -230,7 +236,10 @@ impl GenerateReader {
             let code = codes::RECORD_TOO_LONG;
             return Err(SourceError::stop(
                 code,
-                format!("record {first} of {} is longer than {limit} bytes, the largest batch that the pipeline's sinks take. {}", self.split, code.remedy),
+                format!(
+                    "record {first} of {} is longer than {limit} bytes, the largest batch that the pipeline's sinks take. {}",
+                    self.split, code.remedy
+                ),
             ));
         }
         self.next += u64::from(count);

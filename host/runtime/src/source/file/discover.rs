@@ -37,7 +37,10 @@ pub(super) fn file_id(split: &SplitId) -> Result<FileId, SourceError> {
     split.as_str().parse().map_err(|_| {
         SourceError::stop(
             codes::BAD_POSITION,
-            format!("the ledger holds a position of split {split}, which is not a file's: this pipeline read from elsewhere before. {}", codes::BAD_POSITION.remedy),
+            format!(
+                "the ledger holds a position of split {split}, which is not a file's: this pipeline read from elsewhere before. {}",
+                codes::BAD_POSITION.remedy
+            ),
         )
     })
 }
@@ -75,7 +78,8 @@ impl Catalog {
         }
         let mut splits = look.for_the_missing()?;
         // A file that has been renamed since it was read was most likely rotated, and is older than what has its name now.
-        let (renamed, others): (Vec<SplitId>, Vec<SplitId>) = look.found.into_iter().partition(|split| look.catalog.was_renamed(split, shared, known));
+        let (renamed, others): (Vec<SplitId>, Vec<SplitId>) =
+            look.found.into_iter().partition(|split| look.catalog.was_renamed(split, shared, known));
         splits.extend(renamed);
         splits.extend(others);
         splits.retain(|split| self.has_more(split, shared, known));
@@ -145,7 +149,17 @@ impl<'a> Look<'a> {
         for splits in by_inode.values_mut() {
             splits.sort_by_key(|(id, _)| std::cmp::Reverse(id.incarnation));
         }
-        Self { shared, known, catalog, by_inode, found: Vec::new(), seen: BTreeSet::new(), inodes: BTreeMap::new(), files: BTreeSet::new(), folders: BTreeMap::new() }
+        Self {
+            shared,
+            known,
+            catalog,
+            by_inode,
+            found: Vec::new(),
+            seen: BTreeSet::new(),
+            inodes: BTreeMap::new(),
+            files: BTreeSet::new(),
+            folders: BTreeMap::new(),
+        }
     }
 
     /// Looks at one file that the pattern names.
@@ -166,7 +180,10 @@ impl<'a> Look<'a> {
         if compression != Compression::None {
             if self.shared.config.follow {
                 let code = codes::COMPRESSED_FOLLOW;
-                return Err(SourceError::stop(code, format!("{} is compressed, and the pattern is followed. {}", path.display(), code.remedy)));
+                return Err(SourceError::stop(
+                    code,
+                    format!("{} is compressed, and the pattern is followed. {}", path.display(), code.remedy),
+                ));
             }
             if meta.len() == 0 {
                 return Err(broken(&path, &std::io::Error::new(ErrorKind::UnexpectedEof, "it is empty")));
@@ -196,13 +213,21 @@ impl<'a> Look<'a> {
                 let what = if meta.is_dir() { "a folder" } else { "no regular file" };
                 Err(SourceError::stop(codes::NOT_A_FILE, format!("{} is {what}. {}", path.display(), codes::NOT_A_FILE.remedy)))
             }
-            Err(error) if error.kind() == ErrorKind::NotFound && self.shared.config.follow && std::fs::symlink_metadata(path).is_err() => Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound && self.shared.config.follow && std::fs::symlink_metadata(path).is_err() => {
+                Ok(None)
+            }
             Err(error) => Err(unreadable(path, &error)),
         }
     }
 
     /// Which split a file is. `None`: it has no whole line yet.
-    fn identify(&mut self, path: &Path, file: &File, meta: &Metadata, compression: Compression) -> Result<Option<(FileId, SplitId)>, SourceError> {
+    fn identify(
+        &mut self,
+        path: &Path,
+        file: &File,
+        meta: &Metadata,
+        compression: Compression,
+    ) -> Result<Option<(FileId, SplitId)>, SourceError> {
         for (id, split) in self.by_inode.get(&meta.ino()).into_iter().flatten() {
             if !self.seen.contains(split) && self.fits(path, file, meta, id, split)? {
                 return Ok(Some((id.clone(), split.clone())));
@@ -218,7 +243,8 @@ impl<'a> Look<'a> {
         let namesakes = self.by_inode.entry(meta.ino()).or_default();
         let incarnation = namesakes.iter().filter(|(id, _)| id.head == head).map(|(id, _)| id.incarnation + 1).max().unwrap_or(0);
         let id = FileId { inode: meta.ino(), head, incarnation };
-        let split = SplitId::try_from(id.to_string()).map_err(|error| SourceError::stop(codes::UNREADABLE, format!("{}: {error}", path.display())))?;
+        let split = SplitId::try_from(id.to_string())
+            .map_err(|error| SourceError::stop(codes::UNREADABLE, format!("{}: {error}", path.display())))?;
         namesakes.insert(0, (id.clone(), split.clone()));
         Ok(Some((id, split)))
     }
@@ -262,7 +288,13 @@ impl<'a> Look<'a> {
 
     /// Looks for the splits that were there before and are no longer named by the pattern. Gives those that have been found under another name.
     fn for_the_missing(&mut self) -> Result<Vec<SplitId>, SourceError> {
-        let missing: Vec<(SplitId, FileId)> = self.by_inode.values().flatten().filter(|(_, split)| !self.seen.contains(split)).map(|(id, split)| (split.clone(), id.clone())).collect();
+        let missing: Vec<(SplitId, FileId)> = self
+            .by_inode
+            .values()
+            .flatten()
+            .filter(|(_, split)| !self.seen.contains(split))
+            .map(|(id, split)| (split.clone(), id.clone()))
+            .collect();
         let mut moved = Vec::new();
         for (split, id) in missing {
             let place = farthest(&split, self.shared, self.known);

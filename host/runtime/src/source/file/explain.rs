@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::config::{FileFormat, FileSourceConfig};
 use super::cut::{Problem, ProblemKind};
 use super::place::Place;
-use crate::source::codes::{self, Code};
 use crate::source::SourceError;
+use crate::source::codes::{self, Code};
 
 /// What cannot be cut into records. The window begins at the place.
 pub(super) fn problem(problem: &Problem, place: &Place, window: &[u8], config: &FileSourceConfig) -> SourceError {
@@ -26,7 +26,9 @@ pub(super) fn problem(problem: &Problem, place: &Place, window: &[u8], config: &
             let many = if found < expected { "too few" } else { "too many" };
             (codes::CSV_FIELDS, format!("the row that begins here has {many} fields: {found}, and the header has {expected}"))
         }
-        ProblemKind::OpenQuote => (codes::CSV_QUOTE, "the row that begins here has a quote that is not closed before the file ends".to_owned()),
+        ProblemKind::OpenQuote => {
+            (codes::CSV_QUOTE, "the row that begins here has a quote that is not closed before the file ends".to_owned())
+        }
     };
     SourceError::stop(code, format!("{}, line {line}, byte {byte}: {what}. {}", place.path, code.remedy))
 }
@@ -35,7 +37,11 @@ pub(super) fn problem(problem: &Problem, place: &Place, window: &[u8], config: &
 pub(super) fn unread(code: Code, what: &str, place: &Place, range: Range<u64>) -> SourceError {
     let Place { path, record, .. } = place;
     let Range { start, end } = range;
-    let missing = if end > start { format!("bytes {start} to {end}, from record {record} on, were there") } else { "what it held is gone".to_owned() };
+    let missing = if end > start {
+        format!("bytes {start} to {end}, from record {record} on, were there")
+    } else {
+        "what it held is gone".to_owned()
+    };
     SourceError::stop(code, format!("{path} {what}: {missing} and cannot be read any more. {}", code.remedy))
 }
 
@@ -45,7 +51,10 @@ pub(super) fn line_went_on(place: &Place) -> SourceError {
     let last = place.record.saturating_sub(1);
     SourceError::stop(
         code,
-        format!("{} goes on at byte {} within the line that was taken as its last, record {last}. {}", place.path, place.offset, code.remedy),
+        format!(
+            "{} goes on at byte {} within the line that was taken as its last, record {last}. {}",
+            place.path, place.offset, code.remedy
+        ),
     )
 }
 
@@ -54,6 +63,9 @@ pub(super) fn broken(place: &Place, error: &io::Error) -> SourceError {
     let code = codes::COMPRESSED_BROKEN;
     SourceError::stop(
         code,
-        format!("{} cannot be decompressed after byte {} of its contents, record {}: {error}. {}", place.path, place.offset, place.record, code.remedy),
+        format!(
+            "{} cannot be decompressed after byte {} of its contents, record {}: {error}. {}",
+            place.path, place.offset, place.record, code.remedy
+        ),
     )
 }

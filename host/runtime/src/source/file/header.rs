@@ -65,9 +65,10 @@ pub(super) fn explain(path: &Path, problem: &Problem) -> SourceError {
     let (code, what) = match &problem.kind {
         ProblemKind::NotUtf8 => (codes::BAD_UTF8, "the header is not UTF-8".to_owned()),
         ProblemKind::OpenQuote => (codes::CSV_QUOTE, "the header has a quote that is not closed before the file ends".to_owned()),
-        ProblemKind::TooLong { limit } => {
-            (codes::RECORD_TOO_LONG, format!("the header is longer than {limit} bytes, the limit given by `max_record_bytes`, or a quote is never closed"))
-        }
+        ProblemKind::TooLong { limit } => (
+            codes::RECORD_TOO_LONG,
+            format!("the header is longer than {limit} bytes, the limit given by `max_record_bytes`, or a quote is never closed"),
+        ),
         ProblemKind::NotJson { why } => (codes::CSV_HEADER, why.clone()),
         ProblemKind::Fields { found, expected } => (codes::CSV_HEADER, format!("the header has {found} fields, not {expected}")),
     };

@@ -121,6 +121,12 @@ fn changed(path: &Path, from: &Place) -> SourceError {
     let code = codes::CHANGED;
     SourceError::stop(
         code,
-        format!("{} does not hold any more what was read from it before byte {}, record {}. {}", path.display(), from.offset, from.record, code.remedy),
+        format!(
+            "{} does not hold any more what was read from it before byte {}, record {}. {}",
+            path.display(),
+            from.offset,
+            from.record,
+            code.remedy
+        ),
     )
 }

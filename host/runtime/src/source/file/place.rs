@@ -43,7 +43,19 @@ pub(super) struct Place {
 impl Place {
     /// The beginning of a file.
     pub(super) fn beginning(path: String, seen: u64, born: Option<u64>, compressed: bool) -> Self {
-        Self { v: VERSION, offset: 0, record: 0, line: 0, tail: short_hash(&[]), seen, unterminated: false, whole: false, compressed, born, path }
+        Self {
+            v: VERSION,
+            offset: 0,
+            record: 0,
+            line: 0,
+            tail: short_hash(&[]),
+            seen,
+            unterminated: false,
+            whole: false,
+            compressed,
+            born,
+            path,
+        }
     }
 
     /// How many bytes before the offset the hash is over.
@@ -65,7 +77,10 @@ impl Place {
         let bad = |why: String| {
             SourceError::stop(
                 codes::BAD_POSITION,
-                format!("the position of split {split} was not written by this version of the file source: {why}. {}", codes::BAD_POSITION.remedy),
+                format!(
+                    "the position of split {split} was not written by this version of the file source: {why}. {}",
+                    codes::BAD_POSITION.remedy
+                ),
             )
         };
         let place: Self = serde_json::from_slice(&position.0).map_err(|error| bad(error.to_string()))?;

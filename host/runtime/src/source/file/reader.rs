@@ -111,7 +111,9 @@ impl FileReader {
         self.finish_fetch().await?;
         match &mut self.blocks {
             Held::Here(blocks) => Ok(blocks),
-            Held::Fetching(_) | Held::Gone => Err(SourceError::stop(codes::UNREADABLE, format!("{}: reading has ended before", self.place.path))),
+            Held::Fetching(_) | Held::Gone => {
+                Err(SourceError::stop(codes::UNREADABLE, format!("{}: reading has ended before", self.place.path)))
+            }
         }
     }
 
@@ -130,7 +132,9 @@ impl FileReader {
         let Held::Fetching(job) = &mut self.blocks else { return Ok(()) };
         let (blocks, fetched) = job.await.map_err(|error| SourceError::cut_off(&error))?;
         self.blocks = Held::Here(blocks);
-        let unreadable = |error| SourceError::io(codes::UNREADABLE, &format!("cannot read {} after byte {}", self.place.path, self.place.offset), &error);
+        let unreadable = |error| {
+            SourceError::io(codes::UNREADABLE, &format!("cannot read {} after byte {}", self.place.path, self.place.offset), &error)
+        };
         match fetched.map_err(unreadable)? {
             Fetched::More { size } => self.saw(size),
             Fetched::Nothing { size, links } => {
@@ -256,9 +260,12 @@ impl FileReader {
         let follow = self.shared.config.follow;
         match self.dry {
             Some(Dry::Replaced { size }) => self.after_replacement(size),
-            Some(Dry::End { links: 0 }) if follow && !self.window().is_empty() => {
-                Err(explain::unread(codes::LOST_FILE, "was removed before its last line was written to its end", &self.place, self.place.offset..self.place.seen))
-            }
+            Some(Dry::End { links: 0 }) if follow && !self.window().is_empty() => Err(explain::unread(
+                codes::LOST_FILE,
+                "was removed before its last line was written to its end",
+                &self.place,
+                self.place.offset..self.place.seen,
+            )),
             Some(Dry::End { links: 0 }) if follow => Ok(self.end()),
             Some(Dry::End { .. }) | None if follow => Ok(self.pause()),
             Some(Dry::End { .. }) | None => match self.bound {

@@ -27,11 +27,15 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(config: FileSourceConfig, folder: &Path) -> Result<Self, SourceError> {
         let bad = |why: String| {
-            SourceError::stop(codes::BAD_PATTERN, format!("the pattern `{}` of a file source is not one: {why}. {}", config.path, codes::BAD_PATTERN.remedy))
+            SourceError::stop(
+                codes::BAD_PATTERN,
+                format!("the pattern `{}` of a file source is not one: {why}. {}", config.path, codes::BAD_PATTERN.remedy),
+            )
         };
         let folder = std::path::absolute(folder).map_err(|error| bad(error.to_string()))?;
         let base = folder.to_str().ok_or_else(|| bad(format!("its folder {} is not UTF-8", folder.display())))?;
-        let pattern = if Path::new(&config.path).is_absolute() { config.path.clone() } else { format!("{}/{}", Pattern::escape(base), config.path) };
+        let pattern =
+            if Path::new(&config.path).is_absolute() { config.path.clone() } else { format!("{}/{}", Pattern::escape(base), config.path) };
         Pattern::new(&pattern).map_err(|error| bad(error.to_string()))?;
         Ok(Self { config, pattern, columns: Vec::new(), progress: Progress::default() })
     }
@@ -45,7 +49,9 @@ impl Shared {
                 Ok(path) => paths.push(path),
                 // A folder that went away since it was listed has no files.
                 Err(error) if error.error().kind() == std::io::ErrorKind::NotFound && self.config.follow => {}
-                Err(error) => return Err(SourceError::io(codes::UNREADABLE, &format!("cannot list {}", error.path().display()), error.error())),
+                Err(error) => {
+                    return Err(SourceError::io(codes::UNREADABLE, &format!("cannot list {}", error.path().display()), error.error()));
+                }
             }
         }
         Ok(paths)

@@ -8,7 +8,8 @@ pub(super) const COLUMNS: [&str; 6] = ["id", "customer", "product", "quantity", 
 pub(super) const MAX_ORDER_BYTES: usize = 160;
 
 const PRODUCTS: [&str; 16] = [
-    "anvil", "basket", "candle", "drill", "easel", "funnel", "globe", "hammer", "inkwell", "jug", "kettle", "lantern", "mirror", "notebook", "oar", "plough",
+    "anvil", "basket", "candle", "drill", "easel", "funnel", "globe", "hammer", "inkwell", "jug", "kettle", "lantern", "mirror",
+    "notebook", "oar", "plough",
 ];
 const CUSTOMERS: u64 = 100_000;
 const MAX_QUANTITY: u64 = 9;

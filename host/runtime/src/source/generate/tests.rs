@@ -23,7 +23,10 @@ async fn read(config: &GenerateSourceConfig, known: &Positions, limits: &BatchLi
             assert!(batch.bytes.len() <= limits.bytes && batch.count <= limits.records);
             let text = std::str::from_utf8(&batch.bytes).unwrap();
             assert!(text.ends_with('\n') && text.lines().count() == batch.count as usize);
-            assert_eq!(batch.ends.as_ref().map(|ends| ends.len()), (limits.ends || config.format == GenerateFormat::Csv).then_some(batch.count as usize));
+            assert_eq!(
+                batch.ends.as_ref().map(|ends| ends.len()),
+                (limits.ends || config.format == GenerateFormat::Csv).then_some(batch.count as usize)
+            );
             for (line, number) in text.lines().zip(batch.first..) {
                 records.insert((split.clone(), number), line.to_owned());
             }
@@ -40,7 +43,8 @@ async fn each_order_is_there_once_whatever_the_splits_and_the_same_every_time() 
         let (records, positions) = read(&config(1000, splits, GenerateFormat::Json), &Positions::new(), &LIMITS).await;
         assert_eq!(positions.len(), splits as usize);
         let orders: BTreeSet<String> = records.into_values().collect();
-        let ids: BTreeSet<u64> = orders.iter().map(|order| serde_json::from_str::<serde_json::Value>(order).unwrap()["id"].as_u64().unwrap()).collect();
+        let ids: BTreeSet<u64> =
+            orders.iter().map(|order| serde_json::from_str::<serde_json::Value>(order).unwrap()["id"].as_u64().unwrap()).collect();
         assert_eq!(ids, (0..1000).collect());
         assert!(before.replace(orders.clone()).is_none_or(|before| before == orders));
     }
@@ -106,7 +110,10 @@ async fn another_seed_gives_other_orders() {
     let one = read(&config(10, 1, GenerateFormat::Csv), &Positions::new(), &LIMITS).await;
     let other = read(&GenerateSourceConfig { seed: 1, ..config(10, 1, GenerateFormat::Csv) }, &Positions::new(), &LIMITS).await;
     assert_ne!(one.0, other.0);
-    assert_ne!(GenerateSource::new(config(1, 1, GenerateFormat::Csv)).identity(), GenerateSource::new(config(1, 2, GenerateFormat::Csv)).identity());
+    assert_ne!(
+        GenerateSource::new(config(1, 1, GenerateFormat::Csv)).identity(),
+        GenerateSource::new(config(1, 2, GenerateFormat::Csv)).identity()
+    );
 }
 
 #[tokio::test]

@@ -68,7 +68,14 @@ impl CsvCutter {
         }
         let lines = line_feeds(bytes.get(..start).unwrap_or(bytes));
         let count = found.ends.len() as u32;
-        Ok(Cut { taken: start, lines, count, unterminated: found.unterminated, ends: Some(std::mem::take(&mut found.ends)), records: found.records() })
+        Ok(Cut {
+            taken: start,
+            lines,
+            count,
+            unterminated: found.unterminated,
+            ends: Some(std::mem::take(&mut found.ends)),
+            records: found.records(),
+        })
     }
 
     /// A row in front has no end: not yet, or never.
@@ -238,7 +245,8 @@ pub(in crate::source::file) fn find_header(bytes: &[u8], last: bool, limit: usiz
         Row::Open { quoted: true } if last => return Err(Problem { at: start, kind: ProblemKind::OpenQuote }),
         Row::Open { .. } => return Ok(HeaderFound::Open),
     };
-    let columns = fields(row_content(rest.get(..length).unwrap_or(rest))).map_err(|at| Problem { at: start + at, kind: ProblemKind::NotUtf8 })?;
+    let columns =
+        fields(row_content(rest.get(..length).unwrap_or(rest))).map_err(|at| Problem { at: start + at, kind: ProblemKind::NotUtf8 })?;
     let end = start + length;
     Ok(HeaderFound::Header(Header { columns, length: end, lines: line_feeds(bytes.get(..end).unwrap_or(bytes)) }))
 }

@@ -46,7 +46,14 @@ fn one_by_one(fits: &[u8], limits: &CutLimits) -> Result<Cut, Problem> {
     {
         return Err(problem);
     }
-    Ok(Cut { taken: start, lines: u64::from(count), count, records: Records::Window(0..start), ends: limits.ends.then_some(ends), unterminated: false })
+    Ok(Cut {
+        taken: start,
+        lines: u64::from(count),
+        count,
+        records: Records::Window(0..start),
+        ends: limits.ends.then_some(ends),
+        unterminated: false,
+    })
 }
 
 fn without_feed(window: Window<'_>, limits: &CutLimits) -> Result<Cut, Problem> {

@@ -109,8 +109,11 @@ impl<'a> ExpectLineFeed<'a> for Option<&'a [u8]> {
 fn schedules() -> impl Strategy<Value = Schedule> {
     let blocks = prop::collection::vec(1..40usize, 1..8);
     let restarts = prop::collection::vec(any::<bool>(), 1..8);
-    (blocks, restarts, LIMIT..LIMIT * 4, 1..9u32, any::<bool>())
-        .prop_map(|(blocks, restarts, bytes, records, ends)| Schedule { blocks, restarts, limits: limits(bytes, records, ends) })
+    (blocks, restarts, LIMIT..LIMIT * 4, 1..9u32, any::<bool>()).prop_map(|(blocks, restarts, bytes, records, ends)| Schedule {
+        blocks,
+        restarts,
+        limits: limits(bytes, records, ends),
+    })
 }
 
 fn lines() -> impl Strategy<Value = Vec<u8>> {
@@ -127,7 +130,8 @@ fn lines() -> impl Strategy<Value = Vec<u8>> {
 
 /// Rows of three fields, some quoted with line feeds, quotes and commas inside, ended in three ways, with empty lines between.
 fn rows() -> impl Strategy<Value = Vec<u8>> {
-    let field = prop_oneof![3 => "[a-z ]{0,6}", 1 => "[a-z,\r\n]{0,6}".prop_map(|text| format!("\"{text}\"")), 1 => Just("\"a\"\"b\"".to_owned())];
+    let field =
+        prop_oneof![3 => "[a-z ]{0,6}", 1 => "[a-z,\r\n]{0,6}".prop_map(|text| format!("\"{text}\"")), 1 => Just("\"a\"\"b\"".to_owned())];
     let row = (prop::collection::vec(field, 3), prop_oneof![Just("\n"), Just("\r\n"), Just("\n\n"), Just("\r\n\r\n")]);
     (prop::collection::vec(row, 0..20), any::<bool>()).prop_map(|(rows, terminated)| {
         let mut data: String = rows.into_iter().map(|(fields, end)| fields.join(",") + end).collect();
@@ -198,7 +202,11 @@ fn a_record_of_exactly_the_limit_passes_and_one_byte_more_does_not() {
             let schedule = Schedule { blocks: vec![7], restarts: vec![false], limits: limits(200, 100, false) };
             let fits = cut_all(format, 2, format!("a,b\n{exact}{end}").as_bytes(), &schedule).unwrap();
             assert_eq!(fits, [b"a,b".to_vec(), exact.clone().into_bytes()], "{format:?} {end:?}");
-            assert_eq!(problem(format, format!("a,b\n1{exact}{end}").as_bytes()), Problem { at: 4, kind: ProblemKind::TooLong { limit: LIMIT } }, "{format:?} {end:?}");
+            assert_eq!(
+                problem(format, format!("a,b\n1{exact}{end}").as_bytes()),
+                Problem { at: 4, kind: ProblemKind::TooLong { limit: LIMIT } },
+                "{format:?} {end:?}"
+            );
         }
     }
 }
@@ -247,7 +255,8 @@ fn json_is_parsed_only_where_that_is_asked_for() {
 #[test]
 fn untouched_records_are_not_copied() {
     let limits = limits(200, 100, false);
-    let cases: [(FileFormat, &[u8]); 3] = [(FileFormat::Lines, b"a\n\nb\r\n"), (FileFormat::Json, b"\n{}\n{}\n"), (FileFormat::Csv, b"\na,b\n\"c\n\",d\n")];
+    let cases: [(FileFormat, &[u8]); 3] =
+        [(FileFormat::Lines, b"a\n\nb\r\n"), (FileFormat::Json, b"\n{}\n{}\n"), (FileFormat::Csv, b"\na,b\n\"c\n\",d\n")];
     for (format, data) in cases {
         let cut = cutter(format, 2).cut(whole(data), &limits).unwrap();
         assert!(matches!(cut.records, Records::Window(_)), "{format:?}");

@@ -86,7 +86,9 @@ async fn csv_leaves_out_the_header_carriage_returns_and_empty_lines() {
 
 #[tokio::test]
 async fn csv_always_says_where_records_end_and_lines_only_when_asked() {
-    for (format, ends) in [(FileFormat::Csv, false), (FileFormat::Csv, true), (FileFormat::Lines, false), (FileFormat::Lines, true), (FileFormat::Json, true)] {
+    for (format, ends) in
+        [(FileFormat::Csv, false), (FileFormat::Csv, true), (FileFormat::Lines, false), (FileFormat::Lines, true), (FileFormat::Json, true)]
+    {
         let mut folder = Folder::new(format);
         folder.limits.ends = ends;
         folder.write("in", "\"1\"\n\"2\"\n\"3\"\n");
