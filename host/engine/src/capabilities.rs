@@ -137,8 +137,10 @@ pub(crate) fn missing(description: &Description, imports: &[String], grants: &Gr
             continue;
         }
         // Of each package, the one interface without which the others are of no use.
-        if !matches!(interface, "wasi:http/outgoing-handler" | "wasi:filesystem/preopens" | "wasi:sockets/tcp-create-socket" | "wasi:sockets/udp-create-socket")
-        {
+        if !matches!(
+            interface,
+            "wasi:http/outgoing-handler" | "wasi:filesystem/preopens" | "wasi:sockets/tcp-create-socket" | "wasi:sockets/udp-create-socket"
+        ) {
             continue;
         }
         if let Some(remedy) = remedy(interface, grants) {
@@ -187,7 +189,9 @@ mod tests {
         for good in ["wasi:io/streams@0.2.9", "wasi:http/types@0.2.0", "weir:sink/types@0.1.0"] {
             assert!(is_served(good, "0.1.0"), "{good}");
         }
-        for bad in ["wasi:http/types@0.3.0", "wasi:keyvalue/store@0.2.0", "env", "weir:sink/types@0.2.0", "wasi:http/incoming-handler@0.2.0"] {
+        for bad in
+            ["wasi:http/types@0.3.0", "wasi:keyvalue/store@0.2.0", "env", "weir:sink/types@0.2.0", "wasi:http/incoming-handler@0.2.0"]
+        {
             assert!(!is_served(bad, "0.1.0"), "{bad}");
         }
     }

@@ -43,7 +43,8 @@ pub(crate) fn read(path: &Path) -> Result<(Inspection, Vec<u8>), EngineError> {
     let outline = outline(&bytes).map_err(|(code, message)| EngineError::load(code, subject.to_string(), message))?;
     let contract = version::contract(outline.exports.iter().map(String::as_str))
         .map_err(|(code, message)| EngineError::load(code, subject.to_string(), message))?;
-    let unknown: Vec<&str> = outline.imports.iter().map(String::as_str).filter(|import| !capabilities::is_served(import, contract)).collect();
+    let unknown: Vec<&str> =
+        outline.imports.iter().map(String::as_str).filter(|import| !capabilities::is_served(import, contract)).collect();
     if !unknown.is_empty() {
         let message = format!(
             "it imports {}, which this host does not offer; a plugin may import the interfaces of WASI 0.2",

@@ -53,8 +53,9 @@ impl Engine {
     pub async fn load(&self, path: &Path) -> Result<Plugin, EngineError> {
         let (engine, file) = (self.clone(), path.to_owned());
         let compiled = tokio::task::spawn_blocking(move || engine.compile(&file));
-        let (inspection, component) =
-            compiled.await.map_err(|error| EngineError::load(Code::PluginCompile, path.display(), format!("the compiler failed: {error}")))??;
+        let (inspection, component) = compiled
+            .await
+            .map_err(|error| EngineError::load(Code::PluginCompile, path.display(), format!("the compiler failed: {error}")))??;
         let subject = path.display();
         let pre = self
             .shared

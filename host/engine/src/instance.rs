@@ -68,14 +68,17 @@ impl Instance {
         let log = Log::new(origin);
         let gate = Gate::default();
         let client = Client::new(Arc::new(grants.clone()), tls, gate.clone(), log.clone());
-        let mut store = new_store(pre.engine(), grants, limits.memory_bytes, &log, &client).map_err(|(code, message)| refuse(code, message))?;
+        let mut store =
+            new_store(pre.engine(), grants, limits.memory_bytes, &log, &client).map_err(|(code, message)| refuse(code, message))?;
         let started = {
             let starting = pin!(Guest::start(&mut store, pre));
             tokio::time::timeout(limits.call, runtime.run(starting)).await
         };
         let guest = match started {
             Ok(Ok(guest)) => guest,
-            Ok(Err(StartError::Shape(error))) => return Err(refuse(Code::ContractShape, format!("its functions differ from the contract's: {error:#}"))),
+            Ok(Err(StartError::Shape(error))) => {
+                return Err(refuse(Code::ContractShape, format!("its functions differ from the contract's: {error:#}")));
+            }
             Ok(Err(StartError::Instantiate(error))) => {
                 let (code, message) = trap::explain(&error, Call::Start);
                 return Err(refuse(code, message).with_log(log.tail()));
@@ -153,7 +156,8 @@ impl Instance {
         if self.runtime.close(CLOSE_LIMIT).await {
             Ok(())
         } else {
-            let message = format!("file operations or name look-ups of an ended instance are still under way after {} s", CLOSE_LIMIT.as_secs());
+            let message =
+                format!("file operations or name look-ups of an ended instance are still under way after {} s", CLOSE_LIMIT.as_secs());
             Err(PluginError::new(&self.plugin, Call::Close, Code::PluginClose, message).with_log(self.log.tail()))
         }
     }
@@ -219,7 +223,9 @@ impl Instance {
     fn blame_denial(&self, code: Code, message: String) -> (Code, String) {
         match self.client.take_denied() {
             Some(address) => {
-                let message = format!("http to {address} is not granted; add `grant: {{ http: [\"{address}\"] }}` to the sink. The plugin: {message}");
+                let message = format!(
+                    "http to {address} is not granted; add `grant: {{ http: [\"{address}\"] }}` to the sink. The plugin: {message}"
+                );
                 (Code::HttpNotGranted, message)
             }
             None => (code, message),

@@ -35,8 +35,8 @@ pub use engine::{Engine, EngineOptions};
 pub use error::{Call, EngineError, Fault, InstanceState, PluginError, Retry};
 pub use limits::Limits;
 pub use model::{
-    AbortAnswer, Batch, Column, Description, Format, Framing, Guarantee, HeaderColumns, Input, Need, OpenRequest, Prepared, Profile, Rejection,
-    Role,
+    AbortAnswer, Batch, Column, Description, Format, Framing, Guarantee, HeaderColumns, Input, Need, OpenRequest, Prepared, Profile,
+    Rejection, Role,
 };
 pub use plugin::Plugin;
 pub use sink::{CommitFailure, CommitProblem, Committer, OpenWriter, Writer};

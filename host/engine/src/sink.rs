@@ -34,7 +34,8 @@ impl Writer {
     /// Begins a transaction. On an error the instance is ended: nothing of it is under way any more when this returns.
     pub async fn begin(mut self, transaction: &Transaction) -> Result<OpenWriter, PluginError> {
         let begun = if transaction.sink != self.sink || transaction.lane != self.lane {
-            let message = format!("a transaction of {} lane {} for a writer of {} lane {}", transaction.sink, transaction.lane, self.sink, self.lane);
+            let message =
+                format!("a transaction of {} lane {} for a writer of {} lane {}", transaction.sink, transaction.lane, self.sink, self.lane);
             Err(self.instance.misuse(Call::Begin, Code::WrongInstance, message))
         } else {
             self.instance.begin(transaction).await
@@ -74,7 +75,11 @@ impl OpenWriter {
     pub async fn invoke(&mut self, batch: &Batch) -> Result<Vec<Rejection>, PluginError> {
         let Writer { instance, profile, .. } = &mut self.writer;
         if let Some(column) = missing_column(batch, profile) {
-            return Err(instance.misuse(Call::Invoke, Code::ColumnMissing, format!("it asks for {column}, which these records do not have")));
+            return Err(instance.misuse(
+                Call::Invoke,
+                Code::ColumnMissing,
+                format!("it asks for {column}, which these records do not have"),
+            ));
         }
         let rejections = instance.invoke(&self.transaction.label, batch, profile).await?;
         checked_rejections(rejections, batch.count).map_err(|what| instance.broke(Call::Invoke, Code::PluginRejection, what))
@@ -181,7 +186,8 @@ impl Committer {
         if self.formats.iter().any(|format| format == permit.format()) {
             return None;
         }
-        let message = format!("the handle has format `{}`, and this version of the plugin commits {}", permit.format(), self.formats.join(", "));
+        let message =
+            format!("the handle has format `{}`, and this version of the plugin commits {}", permit.format(), self.formats.join(", "));
         Some(self.instance.misuse(Call::Commit, Code::HandleFormat, message))
     }
 

@@ -91,7 +91,9 @@ struct Limiter {
 /// Growth that was refused. It is the cause of the trap.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum GrowthRefused {
-    #[error("it asked for {wanted_mib} MiB of memory and may have {limit_mib} MiB; raise `limits: {{ memory: ... }}` of the sink if it needs more")]
+    #[error(
+        "it asked for {wanted_mib} MiB of memory and may have {limit_mib} MiB; raise `limits: {{ memory: ... }}` of the sink if it needs more"
+    )]
     Memory { wanted_mib: usize, limit_mib: usize },
     #[error("it asked for tables of {wanted} elements and may have {MAX_TABLE_ELEMENTS}")]
     Table { wanted: usize },

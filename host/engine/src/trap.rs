@@ -45,7 +45,9 @@ pub(crate) fn explain(error: &wasmtime::Error, call: Call) -> (Code, String) {
         _ => Code::PluginTrap,
     };
     match error.downcast_ref::<Trap>() {
-        Some(Trap::UnreachableCodeReached) => (code, format!("it crashed: it gave up (a panic or an uncaught exception; see its log){}", at(backtrace))),
+        Some(Trap::UnreachableCodeReached) => {
+            (code, format!("it crashed: it gave up (a panic or an uncaught exception; see its log){}", at(backtrace)))
+        }
         Some(Trap::StackOverflow) => (code, format!("it crashed: its stack overflowed{}", at(backtrace))),
         Some(Trap::MemoryOutOfBounds) => {
             (code, format!("it crashed: it reached outside its memory (a stack that overflowed, or a pointer gone wrong){}", at(backtrace)))

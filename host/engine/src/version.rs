@@ -24,7 +24,9 @@ pub(crate) fn contract<'a>(exports: impl Iterator<Item = &'a str>) -> Result<&'s
     match foreign.first() {
         None => Err((
             Code::ContractMissing,
-            format!("it does not export `{INTERFACE}`, so it is not a sink plugin; this host serves versions {supported} of that interface"),
+            format!(
+                "it does not export `{INTERFACE}`, so it is not a sink plugin; this host serves versions {supported} of that interface"
+            ),
         )),
         Some(found) => {
             let found = crate::text::clean_line(found, 40);

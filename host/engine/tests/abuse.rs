@@ -35,7 +35,8 @@ async fn life(config: Value, grants: &Grants, call: Duration) -> Result<(Vec<Rej
     let (writer, prepared) = open.precommit().await?;
     writer.close().await.unwrap();
     let mut committer = plugin.open_committer(&request, grants, &limits).await?;
-    let verdict = committer.commit(commit_permit(&transaction(1), "mirror/1", prepared.handle)).await.map_err(|failure| failed(&failure).clone())?;
+    let verdict =
+        committer.commit(commit_permit(&transaction(1), "mirror/1", prepared.handle)).await.map_err(|failure| failed(&failure).clone())?;
     committer.close().await.unwrap();
     Ok((rejections, prepared.records, verdict))
 }
@@ -274,7 +275,9 @@ async fn huge_handle() {
     let error = abused(json!({ "abuse": "huge-handle", "bytes": 65_537 }), PATIENT).await;
     assert_dead(&error, Code::PluginHandleSize, &["65537 bytes"]);
     let (_folder, grants) = folder();
-    life(json!({ "directory": "/out", "abuse": "huge-handle", "bytes": 65_536 }), &grants, PATIENT).await.expect("the largest that is allowed");
+    life(json!({ "directory": "/out", "abuse": "huge-handle", "bytes": 65_536 }), &grants, PATIENT)
+        .await
+        .expect("the largest that is allowed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -85,9 +85,11 @@ impl Client {
 
     async fn try_send(&self, mut request: Request<WasiBody>, options: RequestOptions) -> Result<Response<WasiBody>, Failure> {
         let endpoint = self.admit(&request)?;
-        let permit = self.requests.clone().try_acquire_owned().map_err(|_| {
-            Failure::new(Error::ConnectionLimitReached, format!("more than {MAX_HTTP_REQUESTS} requests under way"))
-        })?;
+        let permit = self
+            .requests
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| Failure::new(Error::ConnectionLimitReached, format!("more than {MAX_HTTP_REQUESTS} requests under way")))?;
         // What goes on the wire is the path; scheme and authority would be for a proxy.
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = path.parse().map_err(|_| Failure::new(Error::HttpRequestUriInvalid, "the path is not valid".to_owned()))?;
@@ -188,7 +190,8 @@ impl Failure {
 
 /// The nearest that wasi:http has for an error of hyper.
 fn plugin_error(error: &hyper::Error) -> Error {
-    let cut = |kind| matches!(kind, std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::UnexpectedEof);
+    let cut =
+        |kind| matches!(kind, std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::UnexpectedEof);
     let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
     if error.is_timeout() {
         Error::HttpResponseTimeout

@@ -10,8 +10,8 @@ use weir_engine::{
     Batch, CommitFailure, CommitProblem, Engine, EngineOptions, Folder, Format, Framing, Grants, Input, OpenRequest, Plugin, PluginError,
 };
 use weir_protocol::{
-    Attempt, CommitPermit, Decision, Durable, Epoch, Generation, Hash, Labels, Lane, LedgerId, Manifest, PipelineFacts, PipelineId, Position,
-    PreparedHandle, SinkId, SinkManifest, SplitId, SweepDebt, Transaction,
+    Attempt, CommitPermit, Decision, Durable, Epoch, Generation, Hash, Labels, Lane, LedgerId, Manifest, PipelineFacts, PipelineId,
+    Position, PreparedHandle, SinkId, SinkManifest, SplitId, SweepDebt, Transaction,
 };
 
 /// A component that `make guests` builds. `WEIR_BUILD` names another folder than `build`.

@@ -49,7 +49,12 @@ impl Pool {
     }
 
     /// Lends a connection to a response until its body has been read.
-    pub(super) fn lease(self: &Arc<Self>, endpoint: Endpoint, sender: SendRequest<SentBody>, request_ended: watch::Receiver<bool>) -> Lease {
+    pub(super) fn lease(
+        self: &Arc<Self>,
+        endpoint: Endpoint,
+        sender: SendRequest<SentBody>,
+        request_ended: watch::Receiver<bool>,
+    ) -> Lease {
         Lease { pool: self.clone(), endpoint, sender, request_ended }
     }
 
