@@ -13,8 +13,8 @@ use weir_ledger::{Decided, Ledger, LedgerError};
 use weir_protocol::decide::{EpochDraft, LaneEpoch, unsettled};
 use weir_protocol::invariants::Event;
 use weir_protocol::{
-    CommitPermit, Confirmation, Decision, Durable, Epoch, Generation, Labels, Lane, Manifest, PipelineFacts, PipelineId, PipelineState, SinkId,
-    SplitId,
+    CommitPermit, Confirmation, Decision, Durable, Epoch, Generation, Labels, Lane, Manifest, PipelineFacts, PipelineId, PipelineState,
+    SinkId, SplitId,
 };
 
 use crate::clock::{self, Backoff};
@@ -35,7 +35,7 @@ pub(crate) const COMMIT_GRACE: Duration = Duration::from_secs(30);
 /// How long a confirmation waits for a decision to carry it.
 const CONFIRMATION_WAIT: Duration = Duration::from_secs(1);
 /// How long a lane may take to close before it is cut off.
-const CLOSE_WAIT: Duration = Duration::from_secs(5);
+const CLOSE_WAIT: Duration = Duration::from_secs(15);
 /// How long after a lane was cut off a blocking call of its instances may still take effect on this machine.
 const CUT_OFF_SETTLE: Duration = Duration::from_secs(5);
 /// Largest batch, in bytes.
@@ -167,12 +167,7 @@ impl<'a> Driver<'a> {
         let mut work = work;
         let (committers, profiles) = Committers::open(&work.sinks, work.lease.clone()).await?;
         let sinks = work.sinks.iter().filter_map(|(id, sink)| Some(sink.manifest(profiles.get(id)?))).collect();
-        let manifest = Manifest {
-            lanes: work.config.lanes,
-            source: work.source.identity(),
-            delivery: work.config.delivery,
-            sinks,
-        };
+        let manifest = Manifest { lanes: work.config.lanes, source: work.source.identity(), delivery: work.config.delivery, sinks };
         let facts = raise(&work, &manifest).await?;
         let (state, permits) = facts.recover()?;
         let generation = facts.get().generation;
@@ -451,7 +446,8 @@ impl<'a> Driver<'a> {
 
     /// Makes the epoch certain to commit, or finds that there is nothing to decide.
     async fn decide(&mut self, lanes: BTreeMap<Lane, LaneEpoch>) -> Result<(), Stop> {
-        let draft = EpochDraft { pipeline: self.pipeline, generation: self.generation, manifest: &self.manifest, state: &self.state, lanes };
+        let draft =
+            EpochDraft { pipeline: self.pipeline, generation: self.generation, manifest: &self.manifest, state: &self.state, lanes };
         let Some(decision) = draft.seal()? else { return Ok(()) };
         let decided = self.write(&decision).await?;
         self.state.apply_decision(&decided)?;

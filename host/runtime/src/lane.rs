@@ -2,14 +2,18 @@
 //! tells it, and ends an epoch only at a batch boundary.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::FutureExt as _;
 use tokio::sync::{Notify, RwLock, mpsc};
 use weir_engine::{Batch, OpenWriter, Writer};
 use weir_protocol::decide::LaneEpoch;
 use weir_protocol::invariants::Event;
-use weir_protocol::{Attempt, Epoch, Generation, Hash, Labels, Lane, Position, Positions, PreparedHandle, SinkId, Slice, SplitId, TAIL_BYTES, Transaction};
+use weir_protocol::{
+    Attempt, Epoch, Generation, Hash, Labels, Lane, Position, Positions, PreparedHandle, SinkId, Slice, SplitId, TAIL_BYTES, Transaction,
+};
 
 use crate::lease::Lease;
 use crate::sink::Sink;
@@ -87,7 +91,12 @@ pub(crate) struct LaneSetup {
 }
 
 /// Runs a lane until its commands end. Its writers are closed when it returns.
-pub(crate) async fn run(setup: LaneSetup, writers: BTreeMap<SinkId, Writer>, mut commands: mpsc::Receiver<Command>, reports: mpsc::Sender<Report>) {
+pub(crate) async fn run(
+    setup: LaneSetup,
+    writers: BTreeMap<SinkId, Writer>,
+    mut commands: mpsc::Receiver<Command>,
+    reports: mpsc::Sender<Report>,
+) {
     let mut writing = BTreeMap::new();
     for (sink, writer) in writers {
         writing.insert(sink, Writing::Idle(writer));
@@ -103,7 +112,9 @@ pub(crate) async fn run(setup: LaneSetup, writers: BTreeMap<SinkId, Writer>, mut
         idle: BTreeMap::new(),
         told_drained: false,
     };
-    let end = worker.work(&mut commands, &reports).await;
+    // The driver waits for every lane, so one that panics has to say so, too.
+    let end = AssertUnwindSafe(worker.work(&mut commands, &reports)).catch_unwind().await;
+    let end = end.unwrap_or_else(|_| Err(Stop::internal(format!("lane {} panicked", worker.setup.lane))));
     worker.close().await;
     if let Err(stop) = end {
         // The driver may be gone already, and then nobody needs to know.
@@ -337,7 +348,14 @@ async fn open(source: &RwLock<Box<dyn Source>>, split: &SplitId, from: Option<&P
 }
 
 /// Writes a batch to one sink, beginning its transaction if this is the first of the epoch.
-async fn invoke(setup: &LaneSetup, id: SinkId, epoch: Epoch, writing: Writing, batch: Arc<Batch>, from: &Position) -> (SinkId, Result<Writing, Stop>) {
+async fn invoke(
+    setup: &LaneSetup,
+    id: SinkId,
+    epoch: Epoch,
+    writing: Writing,
+    batch: Arc<Batch>,
+    from: &Position,
+) -> (SinkId, Result<Writing, Stop>) {
     let done = async {
         let (transaction, mut writer) = match writing {
             Writing::Open(transaction, writer) => (transaction, writer),
@@ -357,7 +375,7 @@ async fn invoke(setup: &LaneSetup, id: SinkId, epoch: Epoch, writing: Writing, b
             Ok(rejected) => match rejected.first() {
                 None => return Ok(Writing::Open(transaction, writer)),
                 Some(rejection) => {
-                    let place = setup.source.read().await.describe(&batch.split, Some(from));
+                    let place = setup.source.read().await.describe(&batch.split, None);
                     Stop::rejected(&id, &place, batch.first + u64::from(rejection.index), &rejection.reason)
                 }
             },
@@ -372,7 +390,12 @@ async fn invoke(setup: &LaneSetup, id: SinkId, epoch: Epoch, writing: Writing, b
 }
 
 /// Prepares one sink's transaction, if it has one.
-async fn precommit(setup: &LaneSetup, id: SinkId, writing: Writing, read: &[Slice]) -> (SinkId, Result<(Writer, Option<PreparedHandle>), Stop>) {
+async fn precommit(
+    setup: &LaneSetup,
+    id: SinkId,
+    writing: Writing,
+    read: &[Slice],
+) -> (SinkId, Result<(Writer, Option<PreparedHandle>), Stop>) {
     let done = async {
         let (transaction, writer) = match writing {
             Writing::Idle(writer) => return Ok((writer, None)),

@@ -126,7 +126,9 @@ impl Stop {
         Self::new(
             "record-rejected",
             Then::EndPipeline,
-            format!("sink {sink} can never take record {record} of {place}: {reason}. Nothing of its epoch was written; mend the record or the sink's config, and start again"),
+            format!(
+                "sink {sink} can never take record {record} of {place}: {reason}. Nothing of its epoch was written; mend the record or the sink's config, and start again"
+            ),
         )
     }
 
@@ -173,7 +175,10 @@ impl Stop {
         Self::new(
             "unsettled-obligations",
             Then::EndPipeline,
-            format!("earlier runs left obligations that this config cannot settle; start once with the config they ran under:{}", lines.concat()),
+            format!(
+                "earlier runs left obligations that this config cannot settle; start once with the config they ran under:{}",
+                lines.concat()
+            ),
         )
     }
 
@@ -235,7 +240,9 @@ impl fmt::Display for Owing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.owed {
             Owed::Commit { sink, label } => write!(f, "sink {sink}: transaction {label} is decided and not yet known to be visible")?,
-            Owed::Sweep { sink, generation } => write!(f, "sink {sink}: generation {generation} may have left transactions that must be aborted")?,
+            Owed::Sweep { sink, generation } => {
+                write!(f, "sink {sink}: generation {generation} may have left transactions that must be aborted")?
+            }
         }
         match &self.0.problem {
             Unsettled::SinkGone => write!(f, ", and the config has no such sink"),

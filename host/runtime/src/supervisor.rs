@@ -20,9 +20,9 @@ use crate::lease::{self, Lease};
 use crate::progress::{PipelineState, Progress, Publisher};
 use crate::shutdown::{self, Shutdown};
 use crate::sink::Sink;
+use crate::source::Source;
 use crate::source::file::FileSource;
 use crate::source::generate::GenerateSource;
-use crate::source::Source;
 use crate::stop::{Stop, Then};
 
 /// The plugins that the config names, loaded, by the stem of their file.
@@ -201,7 +201,7 @@ impl Runner {
     }
 
     async fn restart_until_it_ends(&mut self) -> Result<Ending, Stop> {
-        let restart = self.config.restart.clone();
+        let restart = self.config.restart;
         let mut backoff = Backoff::new(restart.backoff, restart.max_backoff);
         let mut failures = 0;
         loop {
@@ -245,7 +245,9 @@ impl Runner {
         }
         match self.generation(Purpose::SettleOnly).await {
             Ok(Ending::ShutDown | Ending::EndOfInput) => {}
-            Ok(Ending::Outstanding) => tracing::warn!(pipeline = %self.id, "not everything could be settled; the next start goes on with it"),
+            Ok(Ending::Outstanding) => {
+                tracing::warn!(pipeline = %self.id, "not everything could be settled; the next start goes on with it")
+            }
             Err(error) => tracing::warn!(pipeline = %self.id, code = error.code, "not everything could be settled: {}", error.message),
         }
         stop
@@ -295,7 +297,7 @@ impl Runner {
             plugin: plugin.clone(),
             config_json: config.config_json.clone(),
             grants: config.grants.clone(),
-            limits: config.limits.clone(),
+            limits: config.limits,
             input,
             lanes: self.config.lanes,
         })

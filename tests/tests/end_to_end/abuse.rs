@@ -25,12 +25,27 @@ const ABUSES: &[Abuse] = &[
     Abuse { name: "grows", config: "abuse: grow", limits: "memory: 64MiB", code: "plugin-memory" },
     Abuse { name: "rejects-twice", config: "abuse: reject-twice", limits: "call: 10s", code: "plugin-rejection" },
     Abuse { name: "rejects-out-of-range", config: "abuse: reject-out-of-range", limits: "call: 10s", code: "plugin-rejection" },
-    Abuse { name: "returns-a-huge-handle", config: "abuse: huge-handle", limits: "memory: 512MiB", code: "plugin-transfer" },
-    Abuse { name: "calls-a-host-not-granted", config: "abuse: call-http, address: \"127.0.0.1:9\"", limits: "call: 10s", code: "http-not-granted" },
+    Abuse { name: "returns-a-huge-handle", config: "abuse: huge-handle", limits: "memory: 512MiB", code: "plugin-handle-size" },
+    Abuse {
+        name: "calls-a-host-not-granted",
+        config: "abuse: call-http, address: \"127.0.0.1:9\"",
+        limits: "call: 10s",
+        code: "http-not-granted",
+    },
     Abuse { name: "rejects-a-record", config: "abuse: reject-last", limits: "call: 10s", code: "record-rejected" },
     Abuse { name: "counts-wrongly", config: "abuse: wrong-records", limits: "call: 10s", code: "invariant-violated" },
-    Abuse { name: "loses-what-was-decided", config: "abuse: verdict, in: commit, verdict: lost", limits: "call: 10s", code: "transaction-lost" },
-    Abuse { name: "forgets-what-was-decided", config: "abuse: verdict, in: commit, verdict: unknown", limits: "call: 10s", code: "transaction-unknown" },
+    Abuse {
+        name: "loses-what-was-decided",
+        config: "abuse: verdict, in: commit, verdict: lost",
+        limits: "call: 10s",
+        code: "transaction-lost",
+    },
+    Abuse {
+        name: "forgets-what-was-decided",
+        config: "abuse: verdict, in: commit, verdict: unknown",
+        limits: "call: 10s",
+        code: "transaction-unknown",
+    },
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -43,7 +43,8 @@ async fn a_line_that_is_no_utf8_stops_the_pipeline_and_names_its_place_and_after
 async fn a_row_that_doris_refuses_stops_the_pipeline_with_the_words_of_doris_and_shows_nothing_of_its_epoch() {
     let project = Project::default();
     let emulator = Emulator::start(&project.folder("doris")).await;
-    let strict = ORDERS_COLUMNS.iter().fold(doris_emulator::TableSpec::any("shop", "orders"), |spec, (name, kind)| spec.column(*name, *kind));
+    let strict =
+        ORDERS_COLUMNS.iter().fold(doris_emulator::TableSpec::any("shop", "orders"), |spec, (name, kind)| spec.column(*name, *kind));
     tokio::task::block_in_place(|| emulator.client.create_table(&strict)).unwrap();
     project.folder("in");
     let mut lines = weir_tests::orders::lines(100).await;

@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on must say so and end")]
 
-mod fixture;
-mod sigkill;
-mod lease;
-mod leftovers;
-mod older_ledger;
-mod shutdown;
-mod target_down;
-mod guests;
 mod abuse;
 mod bad_input;
+mod fixture;
+mod guests;
+mod lease;
+mod leftovers;
 mod memory;
+mod older_ledger;
+mod shutdown;
+mod sigkill;
+mod target_down;

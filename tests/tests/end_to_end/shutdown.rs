@@ -17,7 +17,8 @@ async fn sigterm_finishes_the_epoch_and_what_was_read_is_visible() {
     let config = orders_config(&project, &emulator, "file: { path: in/*.jsonl, format: json, follow: true }", "interval: 1h");
     let input = project.folder("in").join("a.jsonl");
     let lines = weir_tests::orders::lines(5_001).await;
-    let last = lines.iter().rposition(|byte| *byte == b'\n').and_then(|end| lines[..end].iter().rposition(|byte| *byte == b'\n')).unwrap() + 1;
+    let last =
+        lines.iter().rposition(|byte| *byte == b'\n').and_then(|end| lines[..end].iter().rposition(|byte| *byte == b'\n')).unwrap() + 1;
     let mut file = std::fs::File::create(&input).unwrap();
     file.write_all(&lines[..last]).unwrap();
     let mut read = Records::default();

@@ -14,7 +14,7 @@ use weir_engine::{AbortAnswer, Code, CommitFailure, CommitProblem, Format, Grant
 use weir_protocol::Verdict;
 
 /// The error of a commit that failed.
-fn failed(failure: Box<CommitFailure>) -> PluginError {
+fn failed(failure: CommitFailure) -> PluginError {
     match failure.problem {
         CommitProblem::Failed(error) => error,
         CommitProblem::Unknown => panic!("the file sink never answers unknown"),
@@ -157,7 +157,7 @@ async fn a_missing_mount_is_refused_until_it_is_back() {
     let decision = rig.decide(&prepared).await;
     let (mounted, underneath) = (rig.grants.clone(), tempfile::tempdir().unwrap());
     rig.grants = granted(underneath.path(), true);
-    let error = failed(rig.commit(&decision).await.unwrap_err());
+    let error = failed(*rig.commit(&decision).await.unwrap_err());
     assert_eq!((error.code(), error.instance()), (Code::PluginRefused, InstanceState::Usable));
     assert!(error.message().contains(".weir-folder is missing"), "{}", error.message());
     assert!(fs::read_dir(underneath.path()).unwrap().next().is_none(), "nothing is written into the wrong folder");
@@ -173,7 +173,7 @@ async fn a_foreign_file_of_the_final_name_is_not_overwritten() {
     let prepared = rig.prepare(rig.writer().await, &[lines("1\n")]).await;
     let decision = rig.decide(&prepared).await;
     fs::write(&foreign, "somebody's").unwrap();
-    let error = failed(rig.commit(&decision).await.unwrap_err());
+    let error = failed(*rig.commit(&decision).await.unwrap_err());
     assert_eq!(error.code(), Code::PluginRefused);
     assert_eq!(rig.texts(), ["somebody's"]);
     fs::remove_file(foreign).unwrap();

@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// What only one crate of the host may depend on.
-const ONLY_HERE: &[(&str, &str)] = &[("sqlx", "weir-ledger"), ("wasmtime", "weir-engine"), ("wasmtime-wasi", "weir-engine"), ("wasmtime-wasi-http", "weir-engine")];
+const ONLY_HERE: &[(&str, &str)] =
+    &[("sqlx", "weir-ledger"), ("wasmtime", "weir-engine"), ("wasmtime-wasi", "weir-engine"), ("wasmtime-wasi-http", "weir-engine")];
 
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = std::process::Command::new(env!("CARGO"))
