@@ -27,6 +27,9 @@ pub mod catalog;
 pub mod reference;
 pub mod report;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;

@@ -131,6 +131,9 @@ macro_rules! codes {
         /// The codes of the configuration and of the command line.
         pub mod code {
             $(#[doc = $meaning] pub const $name: &str = $text;)*
+
+            /// A bug in the host; the other reasons for it are in `stop.rs`, which lists it.
+            pub const INTERNAL: &str = "internal";
         }
 
         /// The codes of [`code`] with one line of meaning each.

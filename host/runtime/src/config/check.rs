@@ -15,6 +15,8 @@ use super::schema::{Owner, Schema, file_schema};
 use super::variables::{Variables, resolve};
 use super::{CheckpointConfig, Config, LedgerConfig, MAX_FILE_BYTES, PipelineConfig, RestartConfig, SourceConfig, planned, sinks, yaml};
 use crate::error::code;
+use crate::source::codes::BAD_PATTERN;
+use crate::source::file::{FileSource, FileSourceConfig};
 
 /// A file that was read and taken apart, with what is wrong with it so far.
 #[derive(Debug)]
@@ -38,15 +40,24 @@ impl Draft {
             return Err(unreadable(format!("the file has more than {MAX_FILE_BYTES} bytes")));
         }
         let text = String::from_utf8(bytes).map_err(|error| unreadable(format!("the file is not UTF-8: {error}")))?;
-        let folder =
-            std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("/"));
+        let folder = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned));
+        Self::from_text(file, folder.unwrap_or_else(|| PathBuf::from("/")), text, variables)
+    }
+
+    /// Takes the text of a file apart; relative paths in it count from `folder`.
+    pub fn from_text(file: &Path, folder: PathBuf, text: String, variables: &dyn Variables) -> Result<Self, Report> {
         let mut errors = Vec::new();
         let Some(mut root) = yaml::parse(&text, &mut errors) else { return Err(Report::new(file, &text, errors)) };
         resolve(&mut root, variables, &mut Vec::new(), &mut errors);
-        let schema = file_schema();
-        match Schema::new(&schema) {
+        match Schema::new(&file_schema()) {
             Ok(schema) => errors.extend(schema.check(Owner::File, &text, &root, &[])),
-            Err(error) => return Err(unreadable(format!("the host's own schema is broken, which is a bug: {error}"))),
+            Err(error) => errors.push(ConfigError {
+                code: code::INTERNAL,
+                message: format!("the schema of the configuration is broken: {error}"),
+                help: "report it; this is a bug".to_owned(),
+                place: None,
+                path: String::new(),
+            }),
         }
         planned::amend(&mut errors, &root);
         Ok(Self { file: file.to_owned(), folder, text, root, errors })
@@ -172,11 +183,20 @@ impl Draft {
     fn read_source(&mut self, at: &[Step]) -> Option<SourceConfig> {
         let source: raw::Source = self.section(at)?;
         match (source.file, source.generate) {
-            (Some(file), None) => Some(SourceConfig::File(file)),
+            (Some(file), None) => self.check_pattern(at, &file).map(|()| SourceConfig::File(file)),
             (None, Some(generate)) => Some(SourceConfig::Generate(generate)),
             // The schema refuses a mapping with none or several of them.
             _ => None,
         }
+    }
+
+    fn check_pattern(&mut self, at: &[Step], file: &FileSourceConfig) -> Option<()> {
+        if FileSource::new(file.clone(), &self.folder).is_ok() {
+            return Some(());
+        }
+        let at = under(&under(at, "file"), "path");
+        let shown = self.node(&at).map(|node| node.shown(&self.text)).unwrap_or_default();
+        self.refuse(&at, BAD_PATTERN.text, format!("{shown} is not a pattern of files"), BAD_PATTERN.remedy)
     }
 
     fn read_lanes(&mut self, at: &[Step]) -> Option<u32> {

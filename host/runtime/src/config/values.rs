@@ -78,7 +78,12 @@ impl<'de> Deserialize<'de> for Attempts {
 
 impl Serialize for Time {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&humantime::format_duration(self.0))
+        let millis = self.0.as_millis();
+        let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+        match units.into_iter().find(|(_, unit)| millis >= *unit && millis.is_multiple_of(*unit)) {
+            Some((name, unit)) => to.collect_str(&format_args!("{}{name}", millis / unit)),
+            None => to.collect_str(&format_args!("{millis}ms")),
+        }
     }
 }
 
