@@ -44,13 +44,13 @@ impl Exit {
     /// What it means, in one line.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Done => "done",
+            Self::Done => "done; `run`: everything decided is committed",
             Self::Internal => "the host failed: a bug, or this machine",
             Self::Usage => "the command line is wrong",
             Self::ConfigRefused => "the configuration or a plugin was refused; nothing was opened",
             Self::LedgerRefused => "the ledger cannot be used, or another host holds it",
-            Self::PipelineStopped => "a pipeline stopped with a coded error",
-            Self::CommitsOutstanding => "stopped as asked; epochs are decided and not committed everywhere yet",
+            Self::PipelineStopped => "a pipeline stopped with a coded error; what was decided before is safe",
+            Self::CommitsOutstanding => "stopped as asked; not everything decided is committed yet, which the next run does first",
         }
     }
 }

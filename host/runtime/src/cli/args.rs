@@ -5,24 +5,21 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use weir_protocol::PipelineId;
 
+use crate::error::Exit;
 use crate::telemetry::{LOG_VARIABLE, LogFormat, LogOptions};
 
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  done; `run`: everything decided is committed
-  1  the host failed: a bug, or this machine
-  2  the command line is wrong
-  3  the configuration or a plugin was refused; nothing was opened
-  4  the ledger cannot be used, or another host holds it
-  5  a pipeline stopped with a coded error; what was decided before is safe
-  6  stopped as asked, with epochs that are decided and not committed everywhere yet; the next run commits them first
-
-Every error has a code, such as config-unknown-key, and a page: docs/errors/<code>.md";
+fn exit_codes() -> String {
+    let mut text = "Exit codes:\n".to_owned();
+    for exit in Exit::ALL {
+        text += &format!("  {}  {}\n", exit.number(), exit.meaning());
+    }
+    text + "\nEvery error has a code, such as config-unknown-key, and a page: docs/errors/<code>.md"
+}
 
 /// Reads records from a replayable source, hands them to sink plugins compiled to WebAssembly, and shows each exactly once at the target, through
 /// crashes of everything
 #[derive(Debug, Parser)]
-#[command(name = "weir", version, after_help = EXIT_CODES, max_term_width = 100, propagate_version = false)]
+#[command(name = "weir", version, after_help = exit_codes(), max_term_width = 100, propagate_version = false)]
 pub struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
