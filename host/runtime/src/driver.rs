@@ -26,8 +26,8 @@ use crate::progress::{PipelineState as Shown, Publisher};
 use crate::shutdown::Shutdown;
 use crate::sink::Sink;
 use crate::source::{BatchLimits, Source};
-use crate::stop::Stop;
-use crate::sweep::{self, Sweep};
+use crate::stop::{Stop, Then};
+use crate::sweep::{self, Gone, Sweep};
 use crate::watch::Watch;
 
 /// How long decided handles may take to commit once the pipeline is asked to stop.
@@ -36,12 +36,13 @@ pub(crate) const COMMIT_GRACE: Duration = Duration::from_secs(30);
 const CONFIRMATION_WAIT: Duration = Duration::from_secs(1);
 /// How long a lane may take to close before it is cut off.
 const CLOSE_WAIT: Duration = Duration::from_secs(15);
-/// How long after a lane was cut off a blocking call of its instances may still take effect on this machine.
-const CUT_OFF_SETTLE: Duration = Duration::from_secs(5);
 /// Largest batch, in bytes.
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
 /// Largest batch, in records.
 const MAX_BATCH_RECORDS: u32 = 65_536;
+/// Slices in the handles of one decision after which the epoch ends, so that an epoch of many small files stays far below
+/// [`weir_protocol::MAX_DECISION_BYTES`]; a slice takes about 700 bytes.
+const MAX_SLICES_PER_DECISION: u64 = 4_000;
 /// Commands that a lane has not taken yet, and reports that the driver has not.
 const QUEUED_MESSAGES: usize = 64;
 
@@ -75,24 +76,31 @@ pub(crate) struct Generational<'a> {
     pub(crate) lease: Lease,
     pub(crate) shutdown: Shutdown,
     pub(crate) progress: Publisher,
-    /// Since when nothing of an earlier generation can be sent any more.
-    pub(crate) gone_since: Instant,
-    /// Whether something of an earlier generation of this process had to be cut off in the middle of a call.
-    pub(crate) cut_off: bool,
+    /// Since when earlier generations can send nothing any more.
+    pub(crate) gone: Gone,
     pub(crate) purpose: Purpose,
 }
 
-/// A generation's end, and whether a lane had to be cut off in the middle of a call.
+/// A generation's end.
 pub(crate) struct Ended {
     pub(crate) result: Result<Ending, Stop>,
+    /// The generation, if one was raised and has worked.
+    pub(crate) generation: Option<Generation>,
+    /// Whether a lane had to be cut off in the middle of a call.
     pub(crate) cut_off: bool,
 }
 
 /// Runs one generation to its end.
 pub(crate) async fn run(work: Generational<'_>) -> Ended {
-    let mut driver = match Driver::start(work).await {
+    let shutdown = work.shutdown.clone();
+    let started = tokio::select! {
+        started = Driver::start(work) => started,
+        // Nothing has begun, so there is nothing to finish.
+        () = shutdown.wait_now() => return Ended { result: Ok(Ending::Outstanding), generation: None, cut_off: false },
+    };
+    let mut driver = match started {
         Ok(driver) => driver,
-        Err(stop) => return Ended { result: Err(stop), cut_off: false },
+        Err(stop) => return Ended { result: Err(stop), generation: None, cut_off: false },
     };
     let result = driver.drive().await;
     let cut_off = driver.close().await;
@@ -100,7 +108,7 @@ pub(crate) async fn run(work: Generational<'_>) -> Ended {
         Ok(ending) => driver.step_down().await.map(|()| ending),
         Err(stop) => Err(stop),
     };
-    Ended { result, cut_off }
+    Ended { result, generation: Some(driver.generation), cut_off }
 }
 
 /// Where the epoch after the head stands.
@@ -155,6 +163,8 @@ struct Driver<'a> {
     published: (u64, u64),
     /// The lane that reads each split.
     assigned: BTreeMap<SplitId, usize>,
+    /// A decided handle that cannot become visible without a person. The pipeline ends once the other commits under way have ended.
+    hopeless: Option<Stop>,
     /// No epoch begins any more.
     ending: Option<Ending>,
     /// When a stop was asked for.
@@ -218,14 +228,7 @@ impl<'a> Driver<'a> {
         }
 
         let (to_driver, sweep_reports) = mpsc::channel(QUEUED_MESSAGES);
-        let sweep = Sweep {
-            facts,
-            committers: committers.clone(),
-            ledger: work.ledger.clone(),
-            watch: watch.clone(),
-            gone_since: work.gone_since,
-            least_settle: if work.cut_off { CUT_OFF_SETTLE } else { Duration::ZERO },
-        };
+        let sweep = Sweep { facts, committers: committers.clone(), ledger: work.ledger.clone(), watch: watch.clone(), gone: work.gone };
         let sweeper = tokio::spawn(sweep.run(to_driver));
         let mut driver = Self {
             pipeline: work.pipeline,
@@ -256,6 +259,7 @@ impl<'a> Driver<'a> {
             filling,
             published: (0, 0),
             assigned: BTreeMap::new(),
+            hopeless: None,
             ending: (work.purpose == Purpose::SettleOnly).then_some(Ending::ShutDown),
             asked_since: (work.purpose == Purpose::SettleOnly).then(clock::now),
         };
@@ -331,9 +335,10 @@ impl<'a> Driver<'a> {
                     self.barrier().await?;
                 }
             }
-            () = until(grace_over), if grace_over.is_some_and(|over| clock::now() < over) => {}
+            () = until(grace_over) => {}
             () = self.shutdown.wait_now(), if !self.out_of_patience() => {
                 self.asked_since = Some(clock::now() - COMMIT_GRACE);
+                self.ending.get_or_insert(Ending::ShutDown);
             }
             lost = self.lease.lost() => return Err(Stop::from_lease(lost)),
         }
@@ -343,6 +348,13 @@ impl<'a> Driver<'a> {
     /// Is there nothing left to do, or no time left to do it?
     async fn finished(&mut self) -> Result<Option<Ending>, Stop> {
         let Some(ending) = self.ending else { return Ok(None) };
+        if let Some(stop) = self.hopeless.clone() {
+            if !self.commits.is_empty() && !self.out_of_patience() {
+                return Ok(None);
+            }
+            self.write_confirmations().await?;
+            return Err(stop);
+        }
         let settled = self.state.epoch_to_commit().is_none();
         if self.out_of_patience() {
             self.write_confirmations().await?;
@@ -390,6 +402,7 @@ impl<'a> Driver<'a> {
         let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
         over(self.filling.records.load(Ordering::Relaxed), self.config.checkpoint.records)
             || over(self.filling.bytes.load(Ordering::Relaxed), self.config.checkpoint.bytes)
+            || over(self.filling.slices.load(Ordering::Relaxed) * self.manifest.sinks.len() as u64, Some(MAX_SLICES_PER_DECISION))
     }
 
     async fn barrier(&mut self) -> Result<(), Stop> {
@@ -463,6 +476,10 @@ impl<'a> Driver<'a> {
     /// Sends the decision until its outcome is known. Nothing that it names is aborted meanwhile.
     async fn write(&mut self, decision: &Decision) -> Result<Durable<Decision>, Stop> {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+        let mut out_of_time = std::pin::pin!(async {
+            self.shutdown.wait().await;
+            clock::sleep(COMMIT_GRACE).await;
+        });
         loop {
             self.watch.observe(&Event::DecisionSent(decision))?;
             match self.ledger.decide(decision, &self.unwritten).await {
@@ -479,6 +496,8 @@ impl<'a> Driver<'a> {
                     tokio::select! {
                         () = clock::sleep(backoff.pause()) => {}
                         () = self.shutdown.wait_now() => return Err(Stop::outcome_unknown(decision.epoch)),
+                        () = &mut out_of_time => return Err(Stop::outcome_unknown(decision.epoch)),
+                        lost = self.lease.lost() => return Err(Stop::from_lease(lost)),
                     }
                 }
                 Err(error) => return Err(Stop::from_ledger(error)),
@@ -498,7 +517,16 @@ impl<'a> Driver<'a> {
     }
 
     fn committed(&mut self, done: Result<Result<Confirmation, Stop>, tokio::task::JoinError>) -> Result<(), Stop> {
-        let confirmation = done.map_err(|error| Stop::internal(format!("a committer failed: {error}")))??;
+        let confirmation = match done.map_err(|error| Stop::internal(format!("a committer failed: {error}")))? {
+            Ok(confirmation) => confirmation,
+            Err(stop) if stop.then == Then::EndPipeline => {
+                self.hopeless.get_or_insert(stop);
+                self.ending.get_or_insert(Ending::ShutDown);
+                self.asked_since.get_or_insert(clock::now());
+                return Ok(());
+            }
+            Err(stop) => return Err(stop),
+        };
         self.watch.observe(&Event::Confirmed(&confirmation.label))?;
         self.state.apply_confirmation(&confirmation)?;
         if self.unwritten.is_empty() {
@@ -529,12 +557,14 @@ impl<'a> Driver<'a> {
     async fn close(&mut self) -> bool {
         self.sweeper.abort();
         self.commits.shutdown().await;
+        self.lane_reports.close();
+        let tasks: Vec<JoinHandle<()>> = std::mem::take(&mut self.lanes).into_iter().map(|lane| lane.task).collect();
         let mut cut_off = false;
-        for lane in std::mem::take(&mut self.lanes) {
-            drop(lane.commands);
-            let abort = lane.task.abort_handle();
-            if tokio::time::timeout(CLOSE_WAIT, lane.task).await.is_err() {
-                abort.abort();
+        let deadline = clock::now() + CLOSE_WAIT;
+        for mut task in tasks {
+            if tokio::time::timeout_at(deadline, &mut task).await.is_err() {
+                task.abort();
+                let _ = task.await;
                 cut_off = true;
             }
         }
@@ -547,7 +577,14 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         self.watch.finish()?;
-        self.ledger.step_down(self.pipeline, self.generation).await.map_err(Stop::from_ledger)
+        match self.ledger.step_down(self.pipeline, self.generation).await {
+            // It only spares the next start a sweep.
+            Err(LedgerError::Unavailable { message }) => {
+                tracing::warn!(pipeline = %self.pipeline, %message, "cannot note that nothing is left to sweep");
+                Ok(())
+            }
+            done => done.map_err(Stop::from_ledger),
+        }
     }
 
     fn publish(&mut self) {

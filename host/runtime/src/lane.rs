@@ -23,6 +23,8 @@ use crate::watch::Watch;
 
 /// Batches read from one split before the next one has its turn.
 const BATCHES_PER_TURN: usize = 16;
+/// Readers open in the middle of their splits. With so many, the split under way is read on before another one is taken up.
+const MAX_OPEN_READERS: usize = 64;
 /// Readers kept open while their splits have nothing new. The others are opened again at their position.
 const MAX_IDLE_READERS: usize = 128;
 
@@ -53,7 +55,9 @@ pub(crate) enum Report {
 pub(crate) struct Filling {
     pub(crate) records: AtomicU64,
     pub(crate) bytes: AtomicU64,
-    /// The same since the generation began.
+    /// Slices begun.
+    pub(crate) slices: AtomicU64,
+    /// Records and bytes since the generation began.
     pub(crate) all_records: AtomicU64,
     pub(crate) all_bytes: AtomicU64,
     /// Told after each batch.
@@ -73,6 +77,7 @@ impl Filling {
     pub(crate) fn start_anew(&self) {
         self.records.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
+        self.slices.store(0, Ordering::Relaxed);
     }
 }
 
@@ -225,7 +230,7 @@ impl Worker {
         }
         self.queue.push_front(split.clone());
         self.readers.insert(split, reader);
-        if self.queue.len() > 1 {
+        if self.queue.len() > 1 && self.readers.len() < MAX_OPEN_READERS {
             self.queue.rotate_left(1);
         }
         Ok(())
@@ -266,7 +271,7 @@ impl Worker {
                 Ok(writing) => {
                     self.writing.insert(id, writing);
                 }
-                Err(stop) => failed = Some(stop),
+                Err(stop) => failed = Some(stop.more_severe(failed)),
             }
         }
         if let Some(stop) = failed {
@@ -284,6 +289,7 @@ impl Worker {
         let index = index.unwrap_or_else(|| {
             let tail = Hash::of(&[]);
             self.part.read.push(Slice { split: batch.split.clone(), from: Some(from), to, first, records: 0, bytes: 0, tail });
+            self.setup.filling.slices.fetch_add(1, Ordering::Relaxed);
             self.part.read.len() - 1
         });
         let tail = self.tails.entry(index).or_default();
@@ -317,7 +323,7 @@ impl Worker {
                     self.writing.insert(id.clone(), Writing::Idle(writer));
                     part.prepared.extend(prepared.map(|prepared| (id, prepared)));
                 }
-                Err(stop) => failed = Some(stop),
+                Err(stop) => failed = Some(stop.more_severe(failed)),
             }
         }
         if let Some(stop) = failed {

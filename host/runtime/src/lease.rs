@@ -76,7 +76,12 @@ async fn keep(ledger: Arc<dyn Ledger>, holder: Holder, state: watch::Sender<Stat
                 state.send_replace(State::Lost(format!("held by {holder}")));
                 return;
             }
-            Err(error) => tracing::warn!(%error, "cannot renew the ledger's lease; trying again"),
+            Err(error @ LedgerError::Unavailable { .. }) => tracing::warn!(%error, "cannot renew the ledger's lease; trying again"),
+            // The ledger is not what it was: nothing that this host still does would be recorded in it.
+            Err(error) => {
+                state.send_replace(State::Lost(error.to_string()));
+                return;
+            }
         }
     }
 }

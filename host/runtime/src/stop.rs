@@ -55,6 +55,8 @@ pub const CODES: &[(&str, &str)] = &[
     ("ledger-corrupt", "the ledger is damaged or of another version"),
     ("ledger-cannot-open", "the ledger cannot be opened"),
     ("ledger-must-restart", "the ledger failed while writing"),
+    ("prepared-wrong", "a sink's prepared transaction does not hold what was read"),
+    ("decision-too-large", "one decision would list too many splits or slices"),
     ("invariant-violated", "the protocol found its own rules broken"),
     ("internal", "a bug in the host"),
 ];
@@ -62,6 +64,19 @@ pub const CODES: &[(&str, &str)] = &[
 impl Stop {
     fn new(code: &'static str, then: Then, message: String) -> Self {
         Self { code, message, then }
+    }
+
+    /// Of two reasons the one that asks for more: the host's end, the pipeline's end, a restart.
+    pub(crate) fn more_severe(self, other: Option<Self>) -> Self {
+        let severity = |stop: &Self| match stop.then {
+            Then::Restart => 0,
+            Then::EndPipeline => 1,
+            Then::EndHost => 2,
+        };
+        match other {
+            Some(other) if severity(&other) > severity(&self) => other,
+            _ => self,
+        }
     }
 
     /// Is what it is about such that nothing may be committed or aborted at a target before somebody has looked?
@@ -203,14 +218,14 @@ impl Stop {
 
     /// A ledger call failed.
     pub(crate) fn from_ledger(error: LedgerError) -> Self {
-        let (code, then) = match &error {
+        let (code, then) = match error {
             LedgerError::Fenced { .. } => ("fenced", Then::EndHost),
             LedgerError::LeaseLost { .. } => ("lease-lost", Then::EndHost),
             LedgerError::Unavailable { .. } => ("ledger-unavailable", Then::Restart),
             LedgerError::Corrupt { .. } => ("ledger-corrupt", Then::EndPipeline),
             LedgerError::CannotOpen { .. } => ("ledger-cannot-open", Then::EndHost),
             LedgerError::MustRestart { .. } => ("ledger-must-restart", Then::EndHost),
-            LedgerError::Protocol(_) => ("ledger-corrupt", Then::EndPipeline),
+            LedgerError::Protocol(error) => return error.into(),
         };
         Self::new(code, then, error.to_string())
     }
@@ -218,7 +233,12 @@ impl Stop {
 
 impl From<ProtocolError> for Stop {
     fn from(error: ProtocolError) -> Self {
-        Self::new("invariant-violated", Then::EndPipeline, error.to_string())
+        let code = match &error {
+            ProtocolError::WrongContents { .. } => "prepared-wrong",
+            ProtocolError::DecisionTooLarge { .. } => "decision-too-large",
+            _ => "invariant-violated",
+        };
+        Self::new(code, Then::EndPipeline, error.to_string())
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use weir_engine::{Input, Plugin};
 use weir_ledger::{Holder, Ledger, SqliteLedger};
 use weir_protocol::{PipelineId, SinkId};
@@ -24,6 +23,7 @@ use crate::source::Source;
 use crate::source::file::FileSource;
 use crate::source::generate::GenerateSource;
 use crate::stop::{Stop, Then};
+use crate::sweep::Gone;
 
 /// The plugins that the config names, loaded, by the stem of their file.
 pub type Plugins = BTreeMap<String, Plugin>;
@@ -84,9 +84,13 @@ pub async fn run(config: Config, plugins: Plugins, options: RunOptions) -> Resul
         Ok(lease) => lease,
         Err(other) => return Err(lease_held(&config.ledger, &other)),
     };
-    let gone_since = clock::now();
+    let lease_taken = clock::now();
     let (stopper, shutdown) = shutdown::channel();
-    let signals = tokio::spawn(shutdown::listen_for_signals(stopper));
+    let signals = tokio::spawn(async {
+        if let Err(error) = shutdown::listen_for_signals(stopper).await {
+            tracing::error!(%error, "cannot listen for SIGINT and SIGTERM; only SIGKILL ends this host early, which is safe");
+        }
+    });
 
     let mut running = JoinSet::new();
     for (id, pipeline) in config.pipelines {
@@ -103,8 +107,7 @@ pub async fn run(config: Config, plugins: Plugins, options: RunOptions) -> Resul
             lease: lease.clone(),
             shutdown: shutdown.clone(),
             input: None,
-            gone_since,
-            cut_off: false,
+            gone: Gone::since(lease_taken),
         };
         running.spawn(runner.run());
     }
@@ -177,8 +180,7 @@ struct Runner {
     publisher: Publisher,
     /// What the records are, once the source has said.
     input: Option<Input>,
-    gone_since: Instant,
-    cut_off: bool,
+    gone: Gone,
 }
 
 impl Runner {
@@ -187,7 +189,8 @@ impl Runner {
         match &result {
             Ok(ending) => {
                 tracing::info!(pipeline = %self.id, ?ending, "pipeline ended");
-                self.publisher.update(|progress| progress.state = PipelineState::Done);
+                let shown = if *ending == Ending::Outstanding { PipelineState::Stopping } else { PipelineState::Done };
+                self.publisher.update(|progress| progress.state = shown);
             }
             Err(stop) => {
                 tracing::error!(pipeline = %self.id, code = stop.code, "{}", stop.message);
@@ -220,7 +223,7 @@ impl Runner {
                 Then::EndHost => return Err(stop),
                 Then::EndPipeline => return Err(self.settle_after(stop).await),
                 Then::Restart if given_up => return Err(self.settle_after(stop.gave_up(failures)).await),
-                Then::Restart if self.shutdown.asked() => return self.generation(Purpose::SettleOnly).await,
+                Then::Restart if self.shutdown.asked() => return self.settle_and_stop().await,
                 Then::Restart => {}
             }
             let pause = backoff.pause();
@@ -232,9 +235,27 @@ impl Runner {
             });
             tokio::select! {
                 () = clock::sleep(pause) => {}
-                () = self.shutdown.wait() => return self.generation(Purpose::SettleOnly).await,
+                () = self.shutdown.wait() => return self.settle_and_stop().await,
             }
         }
+    }
+
+    /// Commits what is decided and aborts what is not, because a stop was asked for after a failure.
+    async fn settle_and_stop(&mut self) -> Result<Ending, Stop> {
+        match self.generation(Purpose::SettleOnly).await {
+            Err(stop) if stop.then == Then::Restart => {
+                tracing::warn!(pipeline = %self.id, code = stop.code, "not everything could be settled: {}", stop.message);
+                Ok(Ending::Outstanding)
+            }
+            settled => settled,
+        }
+    }
+
+    /// A stop was asked for before the source could say what its records are, so nothing was opened.
+    async fn stopped_before_open(&self) -> Result<Ending, Stop> {
+        let Some(facts) = self.ledger.peek(&self.id).await.map_err(Stop::from_ledger)? else { return Ok(Ending::ShutDown) };
+        let state = weir_protocol::PipelineState::from_facts(&facts)?;
+        Ok(if state.epoch_to_commit().is_some() { Ending::Outstanding } else { Ending::ShutDown })
     }
 
     /// Aborts what the pipeline had under way when it cannot go on, so that nothing stays prepared at a target until somebody mends it. What
@@ -260,7 +281,7 @@ impl Runner {
             (Purpose::SettleOnly, Some(input)) => input,
             (Purpose::Run, _) | (Purpose::SettleOnly, None) => tokio::select! {
                 input = source.prepare() => input.map_err(Stop::from_discovery)?,
-                () = self.shutdown.wait() => return Ok(Ending::ShutDown),
+                () = self.shutdown.wait() => return self.stopped_before_open().await,
             },
         };
         self.input = Some(input.clone());
@@ -268,7 +289,7 @@ impl Runner {
         for id in self.config.sinks.keys() {
             sinks.insert(id.clone(), Arc::new(self.sink(id, input.clone())?));
         }
-        let Ended { result, cut_off } = driver::run(Generational {
+        let Ended { result, generation, cut_off } = driver::run(Generational {
             pipeline: &self.id,
             config: &self.config,
             source,
@@ -277,13 +298,13 @@ impl Runner {
             lease: self.lease.clone(),
             shutdown: self.shutdown.clone(),
             progress: self.publisher.clone(),
-            gone_since: self.gone_since,
-            cut_off: self.cut_off,
+            gone: self.gone.clone(),
             purpose,
         })
         .await;
-        self.gone_since = clock::now();
-        self.cut_off = cut_off;
+        if let Some(generation) = generation {
+            self.gone.add(generation, cut_off);
+        }
         result
     }
 

@@ -33,7 +33,7 @@ const ABUSES: &[Abuse] = &[
         code: "http-not-granted",
     },
     Abuse { name: "rejects-a-record", config: "abuse: reject-last", limits: "call: 10s", code: "record-rejected" },
-    Abuse { name: "counts-wrongly", config: "abuse: wrong-records", limits: "call: 10s", code: "invariant-violated" },
+    Abuse { name: "counts-wrongly", config: "abuse: wrong-records", limits: "call: 10s", code: "prepared-wrong" },
     Abuse {
         name: "loses-what-was-decided",
         config: "abuse: verdict, in: commit, verdict: lost",
