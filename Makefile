@@ -18,8 +18,12 @@ setup: ## Check that this machine has what is needed, and get the toolchain for 
 export CARGO_TARGET_DIR ?= $(WEIR_CACHE)/target
 CARGO_FLAGS := --release --workspace $(if $(CI),--locked)
 
+.PHONY: objects
+objects:
+	@scripts/claim-objects.sh
+
 .PHONY: build
-build: setup ## Build the host and the Doris emulator: the binary `weir` in build/
+build: setup objects ## Build the host and the Doris emulator: the binary `weir` in build/
 	@cargo build $(CARGO_FLAGS)
 	@mkdir -p build && ln -sf "$(CARGO_TARGET_DIR)/release/weir" build/weir
 
@@ -36,12 +40,12 @@ test: build plugins guests test-plugins ## Run every test
 	@cargo test $(CARGO_FLAGS)
 
 .PHONY: lint
-lint: lint-plugins lint-scripts ## Check format and lints of everything
+lint: objects lint-plugins lint-scripts ## Check format and lints of everything
 	@cargo fmt --check
 	@cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
 
 .PHONY: bless
-bless: ## Write the expected outputs of golden tests anew
+bless: objects ## Write the expected outputs of golden tests anew
 	@BLESS=1 TRYCMD=overwrite cargo test $(CARGO_FLAGS) --test golden
 
 .PHONY: ci

@@ -104,3 +104,20 @@ fn pipeline(name: &str, config: &str, limits: &str, http: &[&str]) -> String {
         http.join(", ")
     )
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_loses_what_was_decided_does_not_keep_the_other_sink_from_committing() {
+    let project = Project::default();
+    let mut pipeline = "orders:\n  source:\n    generate: { records: 1000 }\n  sinks:\n".to_owned();
+    for (sink, config) in [("loses", "abuse: verdict, verdict: lost"), ("takes-its-time", "abuse: slow, ms: 1500")] {
+        project.folder(sink);
+        pipeline.push_str(&format!(
+            "    {sink}: {{ plugin: unruly, config: {{ directory: /out, in: commit, {config} }}, grant: {{ folders: {{ /out: ./{sink} }} }} }}\n"
+        ));
+    }
+    let end = Host::start(&project.config(&paths::test_guests(), &pipeline), &[]).wait().await;
+    assert_eq!(end.code, Some(5), "{}", end.log);
+    assert!(end.log.contains("error[transaction-lost]"), "{}", end.log);
+    let names = std::fs::read_dir(project.join("takes-its-time")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.ends_with(".data")).count(), 1, "the other sink's transaction is not committed:\n{}", end.log);
+}

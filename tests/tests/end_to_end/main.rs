@@ -9,6 +9,7 @@ mod fixture;
 mod guests;
 mod lease;
 mod leftovers;
+mod many_files;
 mod memory;
 mod older_ledger;
 mod shutdown;

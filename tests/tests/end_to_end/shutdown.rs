@@ -55,3 +55,19 @@ async fn a_bounded_source_ends_with_everything_visible() {
     assert_eq!(end.code, Some(0), "a second run finds nothing to do: {}", end.log);
     orders.assert_exactly_once().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_signals_at_once_end_the_host_and_the_next_start_finishes_what_was_left() {
+    let orders = Orders::new(60_000, ", rate: 20_000", "interval: 100ms").await;
+    let host = Host::start(&orders.config, &[]);
+    eventually("some epochs are visible", async || orders.emulator.visible_rows("shop", "orders").await > 2_000).await;
+    host.terminate();
+    host.terminate();
+    let end = host.wait().await;
+    assert!(matches!(end.code, Some(0 | 6)), "{:?}: {}", end.code, end.log);
+    assert!(orders.emulator.visible_rows("shop", "orders").await < 60_000, "it read on");
+
+    let end = Host::start(&orders.config, &[]).wait().await;
+    assert_eq!(end.code, Some(0), "{}", end.log);
+    orders.assert_exactly_once().await;
+}
