@@ -25,7 +25,7 @@ objects:
 .PHONY: build
 build: setup objects ## Build the host and the Doris emulator: the binary `weir` in build/
 	@cargo build $(CARGO_FLAGS)
-	@mkdir -p build && ln -sf "$(CARGO_TARGET_DIR)/release/weir" build/weir
+	@mkdir -p build && ln -f "$(CARGO_TARGET_DIR)/release/weir" build/weir 2>/dev/null || cp "$(CARGO_TARGET_DIR)/release/weir" build/weir
 
 .PHONY: demo
 demo: build plugins ## The main job end to end, with the host killed on the way, compared by content
