@@ -276,7 +276,7 @@ impl<'a> Driver<'a> {
                 return Ok(ending);
             }
             if self.may_fill() {
-                self.fill().await?;
+                self.fill().await;
             }
             self.next_event().await?;
             if let Some(parts) = self.all_parts() {
@@ -303,7 +303,7 @@ impl<'a> Driver<'a> {
                         parts.insert(lane, part);
                     }
                 }
-                Some(lane::Report::Drained(lane)) => self.drained(lane).await?,
+                Some(lane::Report::Drained(lane)) => self.drained(lane).await,
                 Some(lane::Report::Failed(stop)) => return Err(stop),
                 None => return Err(Stop::internal("every lane has ended".to_owned())),
             },
@@ -318,10 +318,10 @@ impl<'a> Driver<'a> {
             },
             () = filling.grown.notified(), if barrier_due.is_some() => {
                 if self.full() {
-                    self.barrier().await?;
+                    self.barrier().await;
                 }
             }
-            () = until(barrier_due) => self.barrier().await?,
+            () = until(barrier_due) => self.barrier().await,
             () = until(write_due) => self.write_confirmations().await?,
             changed = async { source.read().await.changed().await }, if follow => {
                 changed.map_err(Stop::from_discovery)?;
@@ -332,7 +332,7 @@ impl<'a> Driver<'a> {
                 self.asked_since = Some(clock::now());
                 self.ending.get_or_insert(Ending::ShutDown);
                 if matches!(self.phase, Phase::Filling { .. }) {
-                    self.barrier().await?;
+                    self.barrier().await;
                 }
             }
             () = until(grace_over) => {}
@@ -384,7 +384,7 @@ impl<'a> Driver<'a> {
         self.first_pass_done && self.state.epoch_to_commit().is_none_or(|epoch| epoch > self.recovered_to)
     }
 
-    async fn fill(&mut self) -> Result<(), Stop> {
+    async fn fill(&mut self) {
         self.filling.start_anew();
         let epoch = self.state.head().epoch.next();
         self.phase = Phase::Filling { since: clock::now() };
@@ -392,9 +392,8 @@ impl<'a> Driver<'a> {
         // A lane that has nothing left would not say so again.
         if self.bounded && self.lanes.iter().all(|lane| lane.drained) {
             self.ending.get_or_insert(Ending::EndOfInput);
-            self.barrier().await?;
+            self.barrier().await;
         }
-        Ok(())
     }
 
     /// Is the epoch as large as the config lets it become?
@@ -405,23 +404,21 @@ impl<'a> Driver<'a> {
             || over(self.filling.slices.load(Ordering::Relaxed) * self.manifest.sinks.len() as u64, Some(MAX_SLICES_PER_DECISION))
     }
 
-    async fn barrier(&mut self) -> Result<(), Stop> {
+    async fn barrier(&mut self) {
         if matches!(self.phase, Phase::Filling { .. }) {
             self.phase = Phase::Preparing { parts: BTreeMap::new() };
             self.tell_lanes(|| Command::Barrier).await;
         }
-        Ok(())
     }
 
-    async fn drained(&mut self, lane: Lane) -> Result<(), Stop> {
+    async fn drained(&mut self, lane: Lane) {
         if let Some(handle) = self.lanes.get_mut(lane.0 as usize) {
             handle.drained = true;
         }
         if self.bounded && self.lanes.iter().all(|lane| lane.drained) {
             self.ending.get_or_insert(Ending::EndOfInput);
-            self.barrier().await?;
+            self.barrier().await;
         }
-        Ok(())
     }
 
     async fn tell_lanes(&self, command: impl Fn() -> Command) {

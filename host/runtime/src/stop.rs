@@ -81,9 +81,9 @@ impl Stop {
 
     /// Is what it is about such that nothing may be committed or aborted at a target before somebody has looked?
     pub(crate) fn leaves_targets_alone(&self) -> bool {
-        const CODES: [&str; 6] =
+        const LOOK_FIRST: [&str; 6] =
             ["ledger-is-older", "transaction-lost", "transaction-unknown", "unsettled-obligations", "ledger-corrupt", "invariant-violated"];
-        CODES.contains(&self.code)
+        LOOK_FIRST.contains(&self.code)
     }
 
     /// The restart policy's tries are used up.
@@ -218,16 +218,16 @@ impl Stop {
 
     /// A ledger call failed.
     pub(crate) fn from_ledger(error: LedgerError) -> Self {
-        let (code, then) = match error {
-            LedgerError::Fenced { .. } => ("fenced", Then::EndHost),
-            LedgerError::LeaseLost { .. } => ("lease-lost", Then::EndHost),
-            LedgerError::Unavailable { .. } => ("ledger-unavailable", Then::Restart),
-            LedgerError::Corrupt { .. } => ("ledger-corrupt", Then::EndPipeline),
-            LedgerError::CannotOpen { .. } => ("ledger-cannot-open", Then::EndHost),
-            LedgerError::MustRestart { .. } => ("ledger-must-restart", Then::EndHost),
+        let then = match error {
+            LedgerError::Unavailable { .. } => Then::Restart,
+            LedgerError::Corrupt { .. } => Then::EndPipeline,
+            LedgerError::Fenced { .. }
+            | LedgerError::LeaseLost { .. }
+            | LedgerError::CannotOpen { .. }
+            | LedgerError::MustRestart { .. } => Then::EndHost,
             LedgerError::Protocol(error) => return error.into(),
         };
-        Self::new(code, then, error.to_string())
+        Self::new(error.code(), then, error.to_string())
     }
 }
 
